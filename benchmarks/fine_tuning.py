@@ -32,8 +32,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+from compress_weights import MAX_BYTES, find_minilm, pack_weights, unpack_weights, write_atomically
 from fine_tuning_tasks import TASKS
-from packing import MAX_BYTES, find_minilm, pack_weights, unpack_weights, write_atomically
 
 COMMON_SETTINGS = ("train.matmul=bf16",)
 
@@ -196,8 +196,8 @@ def make_recipe(job: Job, data: Path, start: Path, settings: Sequence[str]) -> d
     from mnemic.train.initialize import start_recipe_from
 
     task = TASKS[job.task]
-    files = {"folder": data / task.folder, "learnt": task.train_file, "held": task.validation_file}
-    sets = [f"data.{key}={value}" for key, value in (files | {"tested": task.test_file}).items()]
+    files = {"folder": data / task.folder, "train_file": task.train_file, "validation_file": task.validation_file}
+    sets = [f"data.{key}={value}" for key, value in (files | {"test_file": task.test_file}).items()]
     change = partial(start_recipe_from, folder=start) if task.start != "scratch" else None
     return load_recipe(task.recipe, [*sets, *COMMON_SETTINGS, *settings], change=change)
 

@@ -1,6 +1,6 @@
 """Measure the accuracy of trained runs on long-context stories, per length and task.
 
-    python benchmarks/long_context.py runs/keeps --tokens 0 4000 32000 128000 1000000 --device cuda
+    python benchmarks/long_context.py runs/selective --tokens 0 4000 32000 128000 --device cuda
 
 Documents are streamed, a few segments at a time, so that length costs no memory. Questions are
 those of the test split; the background novels are never those of training. Up to 32,000 tokens
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from long_once import find_wrong_with_cache
+from segment_cache import find_wrong_with_cache
 from torch import Tensor, nn
 
 from mnemic.checkpoint.folder import load_checkpoint
@@ -52,7 +52,7 @@ FindWrong = Callable[..., list[Tensor]]  # networks, dataset, rows, segments per
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("runs", type=Path, nargs="+", help="of bert-mass or keeps")
+    parser.add_argument("runs", type=Path, nargs="+", help="of bert-mass or bert-mass-selective")
     parser.add_argument("--tokens", type=int, nargs="+", default=[0, 4000, 32_000])
     parser.add_argument("--tasks", type=int, nargs="+")
     parser.add_argument("--questions", type=int, default=1000, help="of each task")
@@ -163,7 +163,7 @@ def make_last_segment_batch(dataset: LongDataset, rows: list[int]) -> LongBatch:
     """Make a batch of the last segment of each document."""
     documents = [dataset.draw_document(row) for row in rows]
     last_segments = [list(deque(document.segments, maxlen=1)) for document in documents]
-    return dataset.assemble_batch(documents, last_segments, [0] * len(rows))
+    return dataset.assemble_batch(documents, last_segments)
 
 
 def find_wrong_by_retrieval(
@@ -181,7 +181,7 @@ def answer_by_retrieval(network: nn.Module, dataset: LongDataset, rows: list[int
     best: list[list[tuple[float, int, SentenceTokens]]] = [[] for _ in rows]
     num_read = 0
     while any(segments_by_document := [list(islice(document.segments, segments_per_batch)) for document in documents]):
-        inputs = dataset.assemble_batch(documents, segments_by_document, [0] * len(rows)).inputs
+        inputs = dataset.assemble_batch(documents, segments_by_document).inputs
         encoded = model.encode_segments(inputs)  # items b s p d
         kwargs = {"segments": torch.ones_like(inputs.question)} if model.has_segment_embeddings else {}
         states = model.encode(inputs.question, inputs.question_mask, **kwargs)
@@ -195,7 +195,7 @@ def answer_by_retrieval(network: nn.Module, dataset: LongDataset, rows: list[int
                 best[row] = keep_best_sentences(best[row] + candidates, dataset.max_text_tokens)
         num_read += segments_per_batch
     ordered = [[sentence for *_, sentence in sorted(row_best, key=lambda candidate: candidate[1])] for row_best in best]
-    batch = dataset.assemble_batch(documents, [[segment] for segment in ordered], [0] * len(rows))
+    batch = dataset.assemble_batch(documents, [[segment] for segment in ordered])
     return ~find_correct_answers(model(batch.inputs), batch.answers).cpu()
 
 

@@ -33,7 +33,7 @@ import torch
 
 VOCAB, HEADS = 8000, 4
 TRANSFORMERS_KINDS = ("longformer", "bigbird", "full")
-MNEMIC_KINDS = ("bert-mass", "keeps")
+MNEMIC_KINDS = ("blended", "selective")  # memories
 GROWTH = {"full": 2}  # the power of the length by which time grows, if not 1
 ReadText = Callable[[int], Iterator[int]]  # reads so many tokens; yields the tokens per step
 
@@ -174,17 +174,17 @@ def main() -> None:
     args = parser.parse_args()
     if args.one:
         kind, *arguments = args.one
-        lengths = [int(kind_rows) for kind_rows in arguments]
+        lengths = [int(argument) for argument in arguments]
         is_several = len(lengths) > 1
         times = time_in_turns(kind, lengths, args) if is_several else time_alone(kind, lengths[0], args)
         print(json.dumps(times))
         return
     rows = {kind: measure_kind(kind, args) for kind in args.kinds}
-    bert_mass_rows = rows.get("bert-mass", {})
+    blended_rows = rows.get("blended", {})
     for kind_rows in rows.values():
         for tokens, row in kind_rows.items():
-            if "us a token" in row and "us a token" in bert_mass_rows.get(tokens, {}):
-                row["times bert-mass"] = round_value(row["us a token"] / bert_mass_rows[tokens]["us a token"])
+            if "us a token" in row and "us a token" in blended_rows.get(tokens, {}):
+                row["times blended"] = round_value(row["us a token"] / blended_rows[tokens]["us a token"])
     settings = vars(args) | {"threads": torch.get_num_threads()}
     print(json.dumps({"settings": settings, "rows": rows}, indent=1))
 
@@ -201,9 +201,7 @@ def measure_kind(kind: str, args: argparse.Namespace) -> dict[int, dict[str, Any
             continue
         rows[tokens] = run_process(kind, [tokens])
         if "failed" in rows[tokens]:
-            rows |= {
-                us_per_token: {"left out": "a shorter one failed"} for us_per_token in lengths if us_per_token > tokens
-            }
+            rows |= {longer: {"left out": "a shorter one failed"} for longer in lengths if longer > tokens}
             break
         expected_s = rows[tokens]["seconds"]
     read_lengths = [tokens for tokens, row in rows.items() if "seconds" in row]

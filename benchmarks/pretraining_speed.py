@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("--product", type=int, default=8192, help="rows of the peak's matrices")
     parser.add_argument("--heads", action="store_true")
     parser.add_argument("--set", action="append", default=[], dest="sets")
-    parser.add_argument("--out", type=Path, help="a file for the figures, as JSON")
+    parser.add_argument("--out", type=Path, help="a file for the measurements, as JSON")
     args = parser.parse_args()
     device = torch.device(args.device)
     OBJECTIVES["everywhere"] = lambda **_: compute_full_head_loss

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mnemic.train.run import fit
     from mnemic.train.sklearn import TextClassifier
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "mnemic.data.babi.format": ["read_story"],

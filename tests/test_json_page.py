@@ -1,4 +1,4 @@
-"""Commands print with ``--json`` what docs/reference/json.md promises, key by key.
+"""The ``--json`` output of commands has the keys that docs/reference/json.md lists.
 
 The page has an interface per command. Here the commands run once, on three small files, and every
 object that they print must have exactly the keys of its interface.
@@ -22,7 +22,7 @@ STORY = "Mary moved to the bathroom.\nJohn went to the hallway.\nMary went to th
 
 
 def check(value: Any, interface: str) -> None:
-    """Compare the keys of an object, and of the objects inside it that have an interface."""
+    """Compare the keys of an object, and of inner objects that have an interface."""
     fields = SCHEMAS[interface]
     assert set(value) - {"text"} == set(fields) - {"text"}, interface
     for key, kind in fields.items():
@@ -53,8 +53,8 @@ def test_documents_are_printed_as_promised(tmp_path: Path) -> None:
     check(run("update", "1", "The lease ends on 31 July.", *memory).json, "Update")
     check(run("history", "2", *memory).json, "History")
     check(run("export-memory", tmp_path / "out.jsonl", *memory).json, "ExportMemory")
-    other = ("--memory", tmp_path / "other.db", "--json")
-    check(run("import-memory", tmp_path / "out.jsonl", *other).json, "ImportMemory")
+    copy = ("--memory", tmp_path / "other.db", "--json")
+    check(run("import-memory", tmp_path / "out.jsonl", *copy).json, "ImportMemory")
     check(run("forget", "2", "--verify", *memory).json, "Forget")
     assert set(run("ask", "?", "--memory", tmp_path / "none.db", "--json").json) == {"error"}
 
@@ -72,10 +72,10 @@ def test_long_texts_are_printed_as_promised(tmp_path: Path) -> None:
 @pytest.mark.parametrize("network", ["entnet-babi", "wmn-babi"])
 def test_stories_are_printed_as_promised(network: str, tmp_path: Path) -> None:
     (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
-    asked = ("--model", network, "--story", tmp_path / "story.txt", "Where is Mary?", "--json")
-    check(run("story", "ask", *asked).json, "StoryAsk")
+    arguments = ("--model", network, "--story", tmp_path / "story.txt", "Where is Mary?", "--json")
+    check(run("story", "ask", *arguments).json, "StoryAsk")
 
 
 def test_generated_stories_are_printed_as_promised(tmp_path: Path) -> None:
-    made = run("data", "stories", "--task", "1", "--count", "5", "--out", tmp_path / "st", "--json")
-    check(made.json, "DataStories")
+    result = run("data", "stories", "--task", "1", "--count", "5", "--out", tmp_path / "st", "--json")
+    check(result.json, "DataStories")

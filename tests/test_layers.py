@@ -1,4 +1,4 @@
-"""The rooms of the package: imports point down the list, and stay within what is installed."""
+"""The layers of the package: imports point downwards, and need few packages."""
 
 import ast
 import subprocess
@@ -14,7 +14,7 @@ import pytest
 import mnemic
 
 ROOT = Path(mnemic.__file__).parent
-# From top to bottom; a room may import what stands below it, never what stands above.
+# From top to bottom; a package may import those below it, never those above.
 ROOMS = (
     "cli", "mcp", "store", "reproduce", "train", "evaluate", "predict", "checkpoint", "objectives",
     "data", "models", "respond", "memory", "encode", "kernels", "text", "recipe", "files",
@@ -26,7 +26,7 @@ MAX_LINES, MAX_FILES = 400, 20  # lines per file, Python files per folder
 
 
 class Import(NamedTuple):
-    """One imported module, and whether the import waits inside a function."""
+    """One imported module, and whether the import is inside a function."""
 
     path: Path
     line: int
@@ -34,7 +34,7 @@ class Import(NamedTuple):
     inside: bool
 
     @property
-    def place(self) -> str:
+    def description(self) -> str:
         return f"{self.path.relative_to(ROOT.parent)}:{self.line} imports {self.module}"
 
 
@@ -43,7 +43,7 @@ TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 
 def walk(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node, and whether it lies in a function or in code for type checkers alone."""
+    """Yield all nodes, and whether each is in a function or only for type checkers."""
     for child in ast.iter_child_nodes(node):
         typing = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
         later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or typing
@@ -62,82 +62,88 @@ def imports_of(path: Path, tree: ast.AST) -> Iterator[Import]:
                 yield Import(path, node.lineno, f"{node.module}.{name.name}", inside)
 
 
-IMPORTS = [one for path, tree in TREES.items() for one in imports_of(path, tree)]
+IMPORTS = [imported for path, tree in TREES.items() for imported in imports_of(path, tree)]
 
 
 def room_of_file(path: Path) -> str | None:
-    """``python -m mnemic`` is a command; the package's own ``__init__`` lies in no room."""
+    """Return the layer of a file; ``__main__`` is a command, ``__init__`` has none."""
     first = path.relative_to(ROOT).parts[0].removesuffix(".py")
     return {"__init__": None, "_lazy": None, "__main__": "cli"}.get(first, first)
 
 
 def room_of_module(module: str) -> str | None:
-    """The room a module of the package lies in; None for the package itself and for others."""
+    """Return the layer of a module; None for mnemic itself and other packages."""
     parts = module.split(".")
     return parts[1] if parts[0] == "mnemic" and len(parts) > 1 and parts[1] in ROOMS else None
 
 
 def test_every_file_lies_in_a_room() -> None:
-    strange = {str(path) for path in FILES if room_of_file(path) not in (*ROOMS, None)}
-    assert not strange, "give the room a place in ROOMS, and in DESIGN"
+    unknown = {str(path) for path in FILES if room_of_file(path) not in (*ROOMS, None)}
+    assert not unknown, "add the layer to ROOMS and to DESIGN"
 
 
 def test_imports_point_down() -> None:
-    """The package's own ``__init__`` lies below all rooms: what it offers is loaded on use."""
-    back = []
-    for one in IMPORTS:
-        here, there = room_of_file(one.path), room_of_module(one.module)
-        if there is None or here == there:
+    """The package's ``__init__`` is below all layers: it imports names on use."""
+    upward = []
+    for imported in IMPORTS:
+        room, imported_room = room_of_file(imported.path), room_of_module(imported.module)
+        if imported_room is None or room == imported_room:
             continue
-        if here is None:
-            if not one.inside:
-                back.append(one.place)
-        elif ROOMS.index(there) < ROOMS.index(here):
-            back.append(one.place)
-    assert back == []
+        if room is None:
+            if not imported.inside:
+                upward.append(imported.place)
+        elif ROOMS.index(imported_room) < ROOMS.index(room):
+            upward.append(imported.place)
+    assert upward == []
 
 
 def test_the_walk_sees_an_arrow_back() -> None:
-    """The test above would be empty if it overlooked an import."""
+    """The test above needs all imports to be found."""
     text = "import mnemic.train\ndef f():\n  from mnemic.predict import x\n  from mnemic import cli"
-    found = [(one.module, one.inside) for one in imports_of(ROOT / "data" / "x.py", ast.parse(text))]
-    assert found == [("mnemic.train", False), ("mnemic.predict.x", True), ("mnemic.cli", True)]
-    assert [room_of_module(module) for module, _ in found] == ["train", "predict", "cli"]
+    imports = [(imported.module, imported.inside) for imported in imports_of(ROOT / "data" / "x.py", ast.parse(text))]
+    assert imports == [("mnemic.train", False), ("mnemic.predict.x", True), ("mnemic.cli", True)]
+    assert [room_of_module(module) for module, _ in imports] == ["train", "predict", "cli"]
     assert room_of_module("mnemic.__version__") is None
     assert room_of_module("torch.nn") is None
     assert len(IMPORTS) > 200
 
 
 def test_only_commands_know_a_screen() -> None:
-    assert not [one.place for one in IMPORTS if one.module.split(".")[0] in SCREEN and room_of_file(one.path) != "cli"]
+    assert not [
+        imported.place
+        for imported in IMPORTS
+        if imported.module.split(".")[0] in SCREEN and room_of_file(imported.path) != "cli"
+    ]
 
 
 def test_what_is_not_needed_at_import_is_imported_on_use() -> None:
-    """At the top of a file below the commands stand only the standard library and ALLOWED.
+    """Only commands import more than the standard library and ALLOWED at the top.
 
-    GPU kernels are files of their own, imported where a GPU has been found.
+    GPU kernels are separate files, imported only if there is a GPU.
     """
     standard = set(sys.stdlib_module_names) | {"mnemic"} | ALLOWED
     assert not [
-        one.place
-        for one in IMPORTS
-        if room_of_file(one.path) != "cli"
-        and one.path not in KERNELS
-        and not one.inside
-        and one.module.split(".")[0] not in standard
+        imported.place
+        for imported in IMPORTS
+        if room_of_file(imported.path) != "cli"
+        and imported.path not in KERNELS
+        and not imported.inside
+        and imported.module.split(".")[0] not in standard
     ]
 
 
 def test_sentencex_is_imported_only_where_it_is_used() -> None:
-    found = [one for one in IMPORTS if one.module.split(".")[0] == "sentencex"]
-    assert found
-    assert not [one.place for one in found if not one.inside]
+    imports = [imported for imported in IMPORTS if imported.module.split(".")[0] == "sentencex"]
+    assert imports
+    assert not [imported.place for imported in imports if not imported.inside]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_is_pickled(path: Path) -> None:
     pickling = {"pickle", "cPickle", "dill", "joblib", "shelve", "marshal", "cloudpickle"}
-    assert not [one.place for one in imports_of(path, TREES[path]) if one.module.split(".")[0] in pickling]
+    assert not [
+        imported.place for imported in imports_of(path, TREES[path]) if imported.module.split(".")[0] in pickling
+    ]
     for node, _ in walk(TREES[path]):
         if isinstance(node, ast.Attribute):
             assert ast.unparse(node) not in {"torch.save", "torch.load"}, f"{path}:{node.lineno}"
@@ -157,17 +163,17 @@ def test_a_folder_can_be_overlooked() -> None:
 
 
 def test_no_module_leads_back_to_itself() -> None:
-    """Imports that wait in functions, or are for type checkers alone, count as well.
+    """Imports inside functions, or only for type checkers, count as well.
 
-    The package's own ``__init__`` names everything and is left out.
+    The package's ``__init__`` names everything and is excluded.
     """
     names = {module_name(path): path for path in FILES}
     graph: dict[str, set[str]] = {name: set() for name in names}
-    for one in IMPORTS:
-        here, parent = module_name(one.path), one.module.rpartition(".")[0]
-        target = one.module if one.module in names else parent
-        if target in names and target not in (here, "mnemic") and here != "mnemic":
-            graph[here].add(target)
+    for imported in IMPORTS:
+        module, parent = module_name(imported.path), imported.module.rpartition(".")[0]
+        target = imported.module if imported.module in names else parent
+        if target in names and target not in (module, "mnemic") and module != "mnemic":
+            graph[module].add(target)
     with pytest.raises(CycleError):
         TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
     try:
@@ -181,7 +187,7 @@ def module_name(path: Path) -> str:
     return ".".join(parts).removesuffix(".__init__")
 
 
-# Every module of the library in one process that has nothing but the four packages.
+# Imports every module of the library in a process with only the four packages.
 ALONE = """
 import importlib, sys
 
@@ -201,37 +207,39 @@ for name in mnemic.__all__:
 """
 
 
-def installed_without() -> set[str]:
-    """What is installed here, but is neither one of the four packages nor needed by them."""
+def find_other_modules() -> set[str]:
+    """Find installed modules that the four packages neither are nor need."""
     from importlib.metadata import distribution, packages_distributions
 
-    def needed(name: str, seen: set[str]) -> set[str]:
+    def add_dependencies(name: str, seen: set[str]) -> set[str]:
         if name in seen:
             return seen
         seen.add(name)
         for text in distribution(name).requires or []:
             if "extra ==" not in text:
-                own = "".join(c if c.isalnum() or c in "-_." else " " for c in text).split()[0]
+                requirement = "".join(
+                    character if character.isalnum() or character in "-_." else " " for character in text
+                ).split()[0]
                 try:
-                    needed(own.lower().replace("_", "-"), seen)
+                    add_dependencies(requirement.lower().replace("_", "-"), seen)
                 except ModuleNotFoundError:
                     continue  # for another platform
         return seen
 
-    keep: set[str] = set()
+    needed_packages: set[str] = set()
     for name in ALLOWED:
-        needed(name, keep)
-    every = packages_distributions()
+        add_dependencies(name, needed_packages)
+    distributions_of = packages_distributions()
     return {
         module
-        for module, homes in every.items()
-        if not {home.lower().replace("_", "-") for home in homes} & {*keep, "mnemic", "setuptools"}
+        for module, distributions in distributions_of.items()
+        if not {name.lower().replace("_", "-") for name in distributions} & {*needed_packages, "mnemic", "setuptools"}
     }
 
 
 def test_the_library_imports_with_four_packages() -> None:
-    """Torch, numpy, tokenizers, safetensors and what they need; nothing else can be imported."""
-    missing = {module for module in installed_without() if not module.startswith("_")}
+    """Only torch, numpy, tokenizers, safetensors and their needs can be imported."""
+    missing = {module for module in find_other_modules() if not module.startswith("_")}
     assert {"typer", "rich", "sentencex", "pytest", "matplotlib"} <= missing
     assert not missing & ALLOWED
     modules = [
@@ -240,5 +248,5 @@ def test_the_library_imports_with_four_packages() -> None:
         if room_of_file(path) != "cli" and path not in KERNELS
     ]
     code = ALONE.format(missing=missing, modules=modules)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")

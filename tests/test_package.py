@@ -1,4 +1,4 @@
-"""The package as a stranger gets it: a wheel in an empty environment, and what importing it costs.
+"""The wheel in an empty environment, its dependencies, and the cost of importing it.
 
 The environment sees the dependencies of the one that runs the tests through a ``.pth`` file, since
 fetching torch again would take longer than all other tests; mnemic itself comes from the wheel
@@ -28,20 +28,20 @@ ALLOWED = 0.35  # seconds of processor time that importing may cost beyond torch
 STORY = "Mary moved to the bathroom.\nJohn went to the hallway.\n"
 
 
-def run(*words: str | Path, folder: Path) -> str:
-    """What a command prints; a failure shows all it said."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "MNEMIC"))}
-    done = subprocess.run(
-        [str(word) for word in words],
+def run(*arguments: str | Path, folder: Path) -> str:
+    """Run a command and return its output; a failure shows its errors."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "MNEMIC"))}
+    process = subprocess.run(
+        [str(argument) for argument in arguments],
         cwd=folder,
-        env=clean | {"OMP_NUM_THREADS": "1"},
+        env=environment | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         encoding="utf-8",
         check=False,
     )
-    assert done.returncode == 0, f"{words} ended with {done.returncode}:\n{done.stderr}"
-    return done.stdout
+    assert process.returncode == 0, f"{arguments} ended with {process.returncode}:\n{process.stderr}"
+    return process.stdout
 
 
 def python(program: str, folder: Path) -> str:
@@ -50,12 +50,12 @@ def python(program: str, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy so that nothing old in the working tree gets in."""
+    """Build the wheel from a copy, without stale files of the working tree."""
     source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    litter = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "mnemic", source / "mnemic", ignore=litter)
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "mnemic", source / "mnemic", ignore=ignore)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q")
     run(*pip, "--no-deps", "--no-index", "--no-build-isolation", "-w", built, ".", folder=source)
     return next(built.glob("mnemic-*.whl"))
@@ -63,19 +63,19 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The ``bin`` of an environment with nothing but the wheel and a way to its dependencies."""
-    place = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", "--without-pip", place, folder=place)
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", place)
-    run(*pip, "install", "-q", "--no-deps", "--no-index", wheel, folder=place)
-    packages = next(place.glob("lib/python*/site-packages"))
+    """Install the wheel into a new environment; return its ``bin`` folder."""
+    environment = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", "--without-pip", environment, folder=environment)
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", environment)
+    run(*pip, "install", "-q", "--no-deps", "--no-index", wheel, folder=environment)
+    packages = next(environment.glob("lib/python*/site-packages"))
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
-    return place / "bin"
+    return environment / "bin"
 
 
 def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
-        inside = set(content.namelist())
+        names = set(content.namelist())
     source = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "mnemic").rglob("*")
@@ -87,36 +87,36 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
     pages = {f"mnemic/{path.relative_to(ROOT).as_posix()}": path.stat().st_size for path in ROOT.glob("docs/**/*.md")}
     assert pages
     assert sum(pages.values()) < MAX_PAGES_BYTES
-    assert {name for name in inside if name.startswith("mnemic/docs/")} == set(pages)
-    assert source <= inside
-    beside = {name.split("/")[0] for name in inside}
-    assert beside == {"mnemic", f"mnemic-{mnemic.__version__}.dist-info"}
-    assert any(name.endswith("licenses/LICENSE") for name in inside)
+    assert {name for name in names if name.startswith("mnemic/docs/")} == set(pages)
+    assert source <= names
+    folders = {name.split("/")[0] for name in names}
+    assert folders == {"mnemic", f"mnemic-{mnemic.__version__}.dist-info"}
+    assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
 def test_the_wheel_works_in_an_empty_environment(installed: Path, tmp_path: Path) -> None:
-    """From another folder: recipes, a few steps of training, questions, the demonstration."""
-    where = run(installed / "python", "-c", "import mnemic; print(mnemic.__file__)", folder=tmp_path)
-    assert Path(where.strip()).is_relative_to(installed.parent)
-    known = json.loads(run(installed / "mnemic", "recipes", "--json", folder=tmp_path))
-    assert {"memn2n", "memn2n-joint"} <= {recipe["name"] for recipe in known["recipes"]}
+    """From another folder: recipes, a few steps of training, questions, the demo."""
+    module_path = run(installed / "python", "-c", "import mnemic; print(mnemic.__file__)", folder=tmp_path)
+    assert Path(module_path.strip()).is_relative_to(installed.parent)
+    listing = json.loads(run(installed / "mnemic", "recipes", "--json", folder=tmp_path))
+    assert {"memn2n", "memn2n-joint"} <= {recipe["name"] for recipe in listing["recipes"]}
     sets = ["data.kind=generated", "data.tasks=[1]", "data.count=100", "train.steps=5"]
     options = [word for text in sets for word in ("--set", text)]
     run(installed / "mnemic", "train", "memn2n", "--out", "run", *options, folder=tmp_path)
     (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
-    asked = ("story", "ask", "--model", "run", "--story", "story.txt", "--json", "Where is Mary?")
-    answer = json.loads(run(installed / "mnemic", *asked, folder=tmp_path))
-    assert [one["text"] for one in answer["evidence"]] == STORY.splitlines()
-    shipped = ("story", "ask", "--model", "entnet-babi", *asked[4:])
+    question_command = ("story", "ask", "--model", "run", "--story", "story.txt", "--json", "Where is Mary?")
+    answer = json.loads(run(installed / "mnemic", *question_command, folder=tmp_path))
+    assert [evidence["text"] for evidence in answer["evidence"]] == STORY.splitlines()
+    shipped = ("story", "ask", "--model", "entnet-babi", *question_command[4:])
     assert json.loads(run(installed / "mnemic", *shipped, folder=tmp_path))["answer"] == "bathroom"
-    shown = json.loads(run(installed / "mnemic", "demo", "--json", folder=tmp_path))
+    demo = json.loads(run(installed / "mnemic", "demo", "--json", folder=tmp_path))
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    assert shown["remembered"]["files"] == {"new": len(pages)}  # as in a clone
-    assert all(one["right"] for one in shown["answers"])
+    assert demo["remembered"]["files"] == {"new": len(pages)}  # as in a clone
+    assert all(answer["right"] for answer in demo["answers"])
 
 
 def test_importing_costs_little_beyond_torch(tmp_path: Path) -> None:
-    """Processor time, and the best of three: the machine may have other work."""
+    """Measure processor time, best of three: the machine may be busy."""
     program = """
 import time, torch
 began = time.process_time()
@@ -137,14 +137,14 @@ print(time.process_time() - began)
     ],
 )
 def test_help_comes_without_torch(program: str, tmp_path: Path) -> None:
-    said = python(f"{program}\nimport sys; print('torch' in sys.modules)", tmp_path)
-    assert said.splitlines()[-1] == "False"
+    output = python(f"{program}\nimport sys; print('torch' in sys.modules)", tmp_path)
+    assert output.splitlines()[-1] == "False"
 
 
 def test_the_library_needs_four_packages_only(tmp_path: Path) -> None:
-    """Every module but the command line's is imported; nothing new may come from elsewhere.
+    """Importing every module but the command line's imports no other package.
 
-    GPU kernels, which need triton, are imported where a GPU has been found.
+    GPU kernels, which need triton, are imported only if there is a GPU.
     """
     program = """
 import pkgutil, sys
@@ -184,9 +184,9 @@ def test_constraints_pin_everything_the_package_asks_for() -> None:
     pins = re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
     pinned = {name.lower().replace("_", "-") for name, _ in pins}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [*project["dependencies"]]
+    requirements = [*project["dependencies"]]
     for extra in project["optional-dependencies"].values():
-        wanted += extra
-    names = {re.match(r"[\w.-]+", text)[0].lower() for text in wanted}  # type: ignore[index]
+        requirements += extra
+    names = {re.match(r"[\w.-]+", text)[0].lower() for text in requirements}  # type: ignore[index]
     assert names - {"mnemic"} <= pinned
     assert dict(pins)["torch"] == "2.13.0"

@@ -1,4 +1,4 @@
-"""The README does what it says.
+"""The README and the documentation show only code and commands that work.
 
 Blocks marked ``bash`` and ``python`` are run, in their order and in one empty folder; a ``text``
 block after one of them is what it printed, but for the numbers, which another machine rounds
@@ -8,12 +8,14 @@ the documentation, must exist.
 
 import ast
 import importlib
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,56 +23,60 @@ import pytest
 import typer
 
 from mnemic.cli.typer_app import build_app
+from mnemic.predict.model import Model
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^ *```(\S*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+# Files of a reader: those of the worked examples, and a report to remember.
+INVENTED = {"mnemic/encode/attention/local.py", "mnemic/memory/cosine.py", "mnemic/recipes/cosine.toml"}
+INVENTED |= {"mine.toml", "report.md"}
 INLINE = re.compile(r"`((?:make|mnemic) [^`\n]+)`")
 
 
 class Block(NamedTuple):
-    """A fenced block: what it is marked as, and its text."""
+    """A fenced block: its language and its text."""
 
     mark: str
     text: str
 
 
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page, without its directives (```{figure} and the like)."""
-    found = [Block(*match) for match in FENCE.findall(page.read_text(encoding="utf-8"))]
-    return [block for block in found if not block.mark.startswith("{")]
+    """List the fenced blocks of a page, without directives such as ```{figure}."""
+    all_blocks = [Block(*match) for match in FENCE.findall(page.read_text(encoding="utf-8"))]
+    return [block for block in all_blocks if not block.mark.startswith("{")]
 
 
-def shown_commands() -> list[tuple[str, str]]:
-    """Every command that is shown, with the name of its page."""
-    found = []
+def list_commands() -> list[tuple[str, str]]:
+    """List all commands that pages show, with the name of the page."""
+    page_commands = []
     for page in PAGES:
-        lines = [b.text.splitlines() for b in blocks(page) if b.mark == "console"]
-        commands = [line.removeprefix("$ ").split("  #")[0] for own in lines for line in own]
+        lines = [block.text.splitlines() for block in blocks(page) if block.mark == "console"]
+        commands = [line.removeprefix("$ ").split("  #")[0] for block_lines in lines for line in block_lines]
         commands += INLINE.findall(page.read_text(encoding="utf-8"))
-        found += [(page.name, command) for command in commands]
-    return sorted(set(found))
+        page_commands += [(page.name, command) for command in commands]
+    return sorted(set(page_commands))
 
 
 def execute(block: Block, folder: Path) -> str:
-    words = ["bash", "-euo", "pipefail", "-c"] if block.mark == "bash" else [sys.executable, "-c"]
-    own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*words, block.text],
+    command = ["bash", "-euo", "pipefail", "-c"] if block.mark == "bash" else [sys.executable, "-c"]
+    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    process = subprocess.run(
+        [*command, block.text],
         cwd=folder,
-        env=os.environ | own | {"PYTHONUTF8": "1", "COLUMNS": "110"},
+        env=os.environ | environment | {"PYTHONUTF8": "1", "COLUMNS": "110"},
         capture_output=True,
         text=True,
         encoding="utf-8",
         check=False,
     )
-    assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    assert process.returncode == 0, f"{block.text}\n{process.stdout}\n{process.stderr}"
+    return process.stdout
 
 
-def spoken(text: str) -> list[list[str]]:
-    """The words of each line; which answers come next may hang on the last digit."""
+def extract_words(text: str) -> list[list[str]]:
+    """Extract the words of each line; numbers differ between machines."""
     lines = (re.sub(r"\(next.*\)", "", line) for line in text.splitlines())
     return [words for line in lines if (words := re.findall(r"[^\W\d_]+", line))]
 
@@ -82,19 +88,19 @@ def test_every_block_that_can_run_runs_and_prints_what_is_shown(tmp_path: Path) 
             printed = execute(block, tmp_path)
             ran.append(block.mark)
         elif block.mark == "text":
-            assert spoken(block.text) == spoken(printed)
+            assert extract_words(block.text) == extract_words(printed)
     assert {"bash", "python"} <= set(ran)
 
 
 def test_every_block_is_marked() -> None:
     known = {"bash", "python", "text", "console", "toml", "json", "typescript", ""}  # no mark: a drawing
-    every = [block for page in PAGES for block in blocks(page)]
-    strange = {block.mark for block in every} - known
-    assert not strange, f"a test cannot tell what to do with blocks marked {sorted(strange)}"
-    assert all(json.loads(block.text) for block in every if block.mark == "json")
+    all_blocks = [block for page in PAGES for block in blocks(page)]
+    unknown = {block.mark for block in all_blocks} - known
+    assert not unknown, f"a test cannot tell what to do with blocks marked {sorted(unknown)}"
+    assert all(json.loads(block.text) for block in all_blocks if block.mark == "json")
     commands = re.compile(r"^\s*(\$|make|mnemic|pip)\s", re.MULTILINE)
     for page in PAGES:
-        assert not [b for b in blocks(page) if not b.mark and commands.search(b.text)], page.name
+        assert not [block for block in blocks(page) if not block.mark and commands.search(block.text)], page.name
 
 
 def test_toml_of_the_documentation_is_toml() -> None:
@@ -118,17 +124,56 @@ def test_python_of_the_documentation_imports_what_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_files_that_the_documentation_names_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    named = set(re.findall(r"`((?:mnemic|tests|benchmarks|docs)/[\w/.-]+\.(?:py|md|sh))`", text))
-    named |= set(re.findall(r"python (benchmarks/\w+\.py|docs/\w+/\w+\.py)", text))
-    new = {"mnemic/encode/attention/local.py", "mnemic/memory/cosine.py"}  # the worked examples
-    assert not [path for path in named - new if not (ROOT / path).is_file()]
+def test_methods_of_the_documentation_exist(page: Path) -> None:
+    """Of what ``mnemic.load`` returns: names and keywords, in blocks of Python."""
+    for block in blocks(page):
+        tree = ast.parse(block.text) if block.mark == "python" else ast.Module([], [])
+        nodes = list(ast.walk(tree))
+        loaded = {
+            ast.unparse(node.targets[0])
+            for node in nodes
+            if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("mnemic.load(")
+        }
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in loaded:
+                assert hasattr(Model, node.attr), f"a Model has no {node.attr}"
+            if isinstance(node, ast.Call) and ast.unparse(node.func).partition(".")[0] in loaded:
+                method = ast.unparse(node.func).partition(".")[2]
+                known = inspect.signature(getattr(Model, method)).parameters
+                assert {str(keyword.arg) for keyword in node.keywords} <= set(known), ast.unparse(node)
 
 
-@pytest.mark.parametrize(("page", "command"), shown_commands())
+def mentions() -> Iterator[tuple[str, str]]:
+    """Every text that may name a file: pages, docstrings, the comments of recipes."""
+    for page in [*PAGES, ROOT / "SECURITY.md"]:
+        yield page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8")
+    yield "CHANGELOG.md", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]  # the newest
+    for path in (path for room in ("mnemic", "benchmarks") for path in sorted((ROOT / room).rglob("*.py"))):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                yield path.relative_to(ROOT).as_posix(), ast.get_docstring(node) or ""
+    for path in sorted((ROOT / "mnemic" / "recipes").glob("*.toml")):
+        yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+
+
+def test_files_that_are_named_exist() -> None:
+    """``long_speed.py`` alone is enough, whatever its folder; a path must be a whole one."""
+    rooms = ("mnemic", "tests", "benchmarks", "docs")
+    paths = [path for room in rooms for path in (ROOT / room).rglob("*.*")] + list(ROOT.glob("*.*"))
+    known = {path.relative_to(ROOT).as_posix() for path in paths}
+    known |= {path.name for path in paths} | INVENTED
+    missing = {
+        (origin, name)
+        for origin, text in mentions()
+        for name in re.findall(r"(?<![\w/.-])[\w./-]*\w\.(?:py|md|sh|toml)\b", text)
+        if name not in known and not (ROOT / origin).parent.joinpath(name).is_file()
+    }
+    assert not missing
+
+
+@pytest.mark.parametrize(("page", "command"), list_commands())
 def test_commands_that_are_only_shown_exist(page: str, command: str) -> None:
-    """``make`` targets, and commands and options of ``mnemic``; other programs are not ours."""
+    """Check ``make`` targets, and commands and options of ``mnemic``."""
     words = command.split()
     if words[0] == "make":
         targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
@@ -138,7 +183,7 @@ def test_commands_that_are_only_shown_exist(page: str, command: str) -> None:
 
 
 def check_options(command: Any, words: list[str]) -> None:
-    """Follow the words to the command they name; it must take their options."""
+    """Check that the command exists and has the options."""
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
     is_command = bool(words) and not words[0].startswith("-")  # else an option of mnemic itself

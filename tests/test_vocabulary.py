@@ -1,4 +1,4 @@
-"""The words of the code: the field's, one thing a word, and names that say what a thing is."""
+"""Names and docstrings of the code: clear names, unique classes, short first lines."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ import mnemic
 
 ROOT = Path(mnemic.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-# Names that say what happened to a thing, or nothing at all, instead of what it is.
+# Names that say what happened to a value, or nothing at all, instead of what it is.
 PARTICIPLES = frozenset(
     """told said asked held kept given chosen wanted drawn taken found made came learnt tested begun
     spoken listed pointed looked numbered placed worded judged shown meant gone left lost owed due
@@ -53,7 +53,7 @@ FIXED = frozenset(
 
 
 class Binding(NamedTuple):
-    """A name that is bound: a variable, a parameter, a function, a class, an attribute."""
+    """A bound name: a variable, a parameter, a function, a class or an attribute."""
 
     path: str
     line: int
@@ -78,14 +78,14 @@ def bindings(path: str, tree: ast.AST) -> Iterator[Binding]:
             yield Binding(path, node.lineno, node.name, "class")
 
 
-def banned(binding: Binding) -> bool:
+def is_banned(binding: Binding) -> bool:
     if (binding.path, binding.name) in FIXED:
         return False
     return binding.name in PARTICIPLES | VAGUE
 
 
 def documented(path: str, tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Where each docstring stands, and its first line."""
+    """Yield the location and the first line of each docstring."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
@@ -94,29 +94,29 @@ def documented(path: str, tree: ast.AST) -> Iterator[tuple[str, str]]:
                 yield f"{path}:{line} {getattr(node, 'name', 'module')}", text.split("\n")[0]
 
 
-def tree_of(path: Path) -> tuple[str, ast.AST]:
+def parse_file(path: Path) -> tuple[str, ast.AST]:
     return path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_names_say_what_a_thing_is(path: Path) -> None:
-    assert not [str(binding) for binding in bindings(*tree_of(path)) if banned(binding)]
+    assert not [str(binding) for binding in bindings(*parse_file(path)) if is_banned(binding)]
 
 
 def test_a_class_name_occurs_once() -> None:
-    homes: dict[str, list[str]] = defaultdict(list)
+    locations_of: dict[str, list[str]] = defaultdict(list)
     for path in FILES:
-        name, tree = tree_of(path)
+        name, tree = parse_file(path)
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                homes[node.name].append(f"{name}:{node.lineno}")
-    assert not {name: places for name, places in homes.items() if len(places) > 1}
+                locations_of[node.name].append(f"{name}:{node.lineno}")
+    assert not {name: locations for name, locations in locations_of.items() if len(locations) > 1}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_first_docstring_lines_are_short(path: Path) -> None:
     long = []
-    for where, line in documented(*tree_of(path)):
+    for location, line in documented(*parse_file(path)):
         if len(re.findall(r"[^\s]*\w[^\s]*", line)) > MAX_DOCSTRING_WORDS:
-            long.append(f"{where}: {line}")
+            long.append(f"{location}: {line}")
     assert not long

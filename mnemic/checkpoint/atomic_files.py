@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ class CheckpointError(ValueError):
 
 
 def replace_folder(new_folder: Path, folder: Path) -> None:
-    """Replace ``folder`` by the finished ``new_folder``.
+    """Flush the finished ``new_folder`` to the disk and replace ``folder`` by it.
 
     At every moment either the old or the new folder is complete on disk.
     """
+    for path in [*new_folder.iterdir(), new_folder]:
+        flush_to_disk(path)
     backup = backup_path_of(folder)
     if folder.exists():
         shutil.rmtree(backup, ignore_errors=True)
@@ -43,10 +45,7 @@ def flush_to_disk(path: Path) -> None:
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file as hexadecimal digits."""
     with path.open("rb") as file:
-        hasher = sha256()
-        while chunk := file.read(1 << 20):
-            hasher.update(chunk)
-    return hasher.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -12,14 +12,7 @@ from typing import Any
 
 import torch
 
-from mnemic.checkpoint.folder import (
-    Checkpoint,
-    TrainingProgress,
-    load_checkpoint,
-    load_weights,
-    save_checkpoint,
-    weights_of,
-)
+from mnemic.checkpoint.folder import Checkpoint, load_checkpoint, load_weights, save_checkpoint, weights_of
 from mnemic.recipe import ConfigError
 
 UNMEASURED: dict[str, Any] = {"validation": None, "figures": {}}  # set in each row of the log
@@ -42,8 +35,7 @@ def average_checkpoints(runs: Sequence[Path], out: Path) -> Checkpoint:
     mean = {name: average_tensors([weights[name] for weights in weights_by_run]) for name in weights_by_run[0]}
     load_weights(checkpoints[0].network, mean, out)
     history = [row | UNMEASURED for checkpoint in checkpoints for row in checkpoint.progress.history]
-    progress = TrainingProgress(phase=checkpoints[0].progress.phase, done=True, history=history)
-    averaged = replace(checkpoints[0], progress=progress, state={})
+    averaged = replace(checkpoints[0], progress=replace(checkpoints[0].progress, history=history), state={})
     save_checkpoint(out, averaged)
     return averaged
 

@@ -21,14 +21,7 @@ from torch import Tensor, nn
 
 from mnemic import __version__
 from mnemic.checkpoint import shared_weights, shipped
-from mnemic.checkpoint.atomic_files import (
-    CheckpointError,
-    backup_path_of,
-    flush_to_disk,
-    hash_file,
-    replace_folder,
-    write_json,
-)
+from mnemic.checkpoint.atomic_files import CheckpointError, backup_path_of, hash_file, replace_folder, write_json
 from mnemic.checkpoint.quantize import quantize_weights
 from mnemic.checkpoint.tensors import read_tensors, write_tensors
 from mnemic.encode.precision import Precision, prepare_for_inference
@@ -86,7 +79,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, quantize: bool = Fa
     if share_with:
         shared_path = shared_weights.find_shipped_file(share_with, WEIGHTS)
         weights = shared_weights.drop_shared_weights(weights, read_tensors(shared_path))
-        metadata["shared"] = shared_weights.describe_shared(shared_path)
+        metadata["shared"] = {"network": share_with, "weights": hash_file(shared_path)}
     write_json(new_folder / RECIPE, metadata)
     write_tensors(new_folder / WEIGHTS, (quantize_weights if quantize else dict)(weights))
     checkpoint.tokenizer.save(new_folder)
@@ -94,8 +87,6 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, quantize: bool = Fa
     write_tensors(new_folder / STATE, checkpoint.state)
     files = {path.name: hash_file(path) for path in sorted(new_folder.iterdir())}
     write_json(new_folder / MANIFEST, {"format": FORMAT, "mnemic": __version__, "files": files})
-    for path in [*new_folder.iterdir(), new_folder]:
-        flush_to_disk(path)
     replace_folder(new_folder, folder)
 
 
@@ -125,9 +116,8 @@ def load_checkpoint(folder: str | Path, *, precision: Precision = "float32") -> 
 def read_metadata(path: Path) -> dict[str, Any]:
     """Read the recipe, seed, sizes and labels that ``save_checkpoint`` wrote."""
     metadata = read_json(path, error=CheckpointError)
-    recipe, sizes = metadata.get("recipe"), metadata.get("sizes")
+    recipe, sizes, labels = metadata.get("recipe"), metadata.get("sizes"), metadata.get("labels", [])
     has_model = isinstance(recipe, dict) and isinstance(recipe.get("model"), dict)
-    labels = metadata.get("labels", [])
     has_valid_labels = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
     has_sizes = isinstance(sizes, dict) and all(isinstance(size, int | list) for size in sizes.values())
     if not has_model or not has_sizes or not has_valid_labels or not isinstance(metadata.get("seed"), int):

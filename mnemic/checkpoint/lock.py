@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from mnemic.recipe import ConfigError
@@ -35,14 +35,12 @@ def lock_folder(folder: Path) -> Iterator[None]:
                 path.rmdir()
 
 
-@contextmanager
-def lock_file(path: Path, advice: str) -> Iterator[None]:
+def lock_file(path: Path, advice: str) -> AbstractContextManager[None]:
     """Lock the file ``path`` for writing; readers are not locked out.
 
     ``advice`` ends the error message if another process holds the lock. The lock file is removed.
     """
-    with hold_lock(path.with_name(f".{path.name}.lock"), path, advice):
-        yield
+    return hold_lock(path.with_name(f".{path.name}.lock"), path, advice)
 
 
 @contextmanager

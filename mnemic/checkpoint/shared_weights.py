@@ -24,23 +24,16 @@ def find_shipped_file(name: str, filename: str) -> Path:
     return shipped.WEIGHTS / name / filename
 
 
-def describe_shared(path: Path) -> dict[str, str]:
-    """Describe a shipped weights file by its network's name and its SHA-256."""
-    return {"network": path.parent.name, "weights": hash_file(path)}
-
-
 def drop_shared_weights(weights: Mapping[str, Tensor], shared: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Drop the weights that equal the ``shared`` weight of the same name bit for bit."""
     unshared = {
-        name: weight for name, weight in weights.items() if name not in shared or not is_equal(weight, shared[name])
+        name: weight
+        for name, weight in weights.items()
+        if name not in shared or not torch.equal(weight, shared[name].to(weight.dtype))
     }
     if len(unshared) == len(weights):
         raise ConfigError("no weight equals the shipped network's: train with --start and train.frozen to share")
     return unshared
-
-
-def is_equal(first: Tensor, second: Tensor) -> bool:
-    return first.shape == second.shape and torch.equal(first, second.to(first.dtype))
 
 
 def find_shared_weights(reference: Any, path: Path, filename: str) -> Path:

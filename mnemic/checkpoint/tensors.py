@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
@@ -27,3 +28,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         return dequantize_weights(load_file(path))
     except SafetensorError as error:
         raise CheckpointError(f"{path} is no valid safetensors file: {error}") from None
+
+
+def select_tensors(tensors: Mapping[str, Tensor], prefix: str, device: torch.device) -> dict[str, Tensor]:
+    """Select the tensors whose names start with ``prefix``, without the prefix."""
+    matches = {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): tensor.to(device) for name, tensor in matches.items()}

@@ -31,15 +31,3 @@ DATASETS: dict[str, type[Any]] = {
     "long-articles": LongArticles,
     "long-documents": LongDocuments,
 }
-
-# Kinds whose texts are read in segments, with a memory.
-SEGMENT_KINDS = tuple(kind for kind, source in DATASETS.items() if source.layout == "segments")
-
-# Kinds whose texts are read in windows, without a memory.
-WINDOW_KINDS = tuple(kind for kind, source in DATASETS.items() if source.layout == "windows")
-
-# Those whose windows can also be read one after the other, with a memory: model.segments.
-SEQUENTIAL_WINDOW_KINDS = tuple(kind for kind, source in DATASETS.items() if source.reads_segments)
-
-# The kind of response that each kind needs, of all that can be read without a memory.
-RESPONSE_OF = {kind: source.response for kind, source in DATASETS.items() if source.response}

@@ -4,11 +4,14 @@ Shapes: b sequences of a batch, n tokens.
 """
 
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
+
+from mnemic.text import Tokenizer
 
 CPU = torch.device("cpu")
 
@@ -25,9 +28,14 @@ class TensorDataset:
         return next(value.device for value in vars(self).values() if torch.is_tensor(value))
 
     def to(self, device: torch.device | str) -> Self:
-        """Copy all tensors to a device."""
+        """Copy all tensors to a device, also those in tuples and in other datasets."""
+
+        def move(leaf: Any) -> Any:
+            return leaf.to(device) if isinstance(leaf, Tensor | TensorDataset) else leaf
+
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: value.to(device) for name, value in values.items() if torch.is_tensor(value)})
+        moved = {name: tree_map(move, value) for name, value in values.items() if isinstance(value, Tensor | tuple)}
+        return replace(self, **moved)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +62,12 @@ def move_batch(batch: Any, device: torch.device) -> Any:
         return leaf.pin_memory().to(device, non_blocking=True) if isinstance(leaf, Tensor) else leaf
 
     return batch if device.type == "cpu" else tree_map(move, batch)
+
+
+@lru_cache(maxsize=4)
+def ordinary_ids_of(tokenizer: Tokenizer) -> Tensor:
+    """List all ids but those of special tokens."""
+    return torch.tensor([token_id for token_id in range(len(tokenizer)) if token_id not in tokenizer.special_ids])
 
 
 def locate_tokens(starts: Tensor, lengths: Tensor, width: int = 0) -> tuple[Tensor, Tensor]:

@@ -1,19 +1,21 @@
 """What training and evaluation use of data: kinds of data, loaded data, and datasets.
 
 A ``DataSource`` is one kind of the table ``DATASETS``: it reads files or generates examples, and
-``load`` returns ``Data``: a tokenizer and one ``Dataset`` per split. Training draws batches from a
-``Dataset``. A ``QuestionDataset`` is answered with one word and measured by its error rate; other
-datasets name their ``metrics``.
+``load`` returns ``LoadedData``: a tokenizer and one ``Dataset`` per split. Training draws batches
+from a ``Dataset``. A ``QuestionDataset`` is answered with one word and measured by its error rate;
+other datasets name their ``metrics``.
 
 Shapes: q examples of the dataset, b batch, v vocabulary; with several runs a runs axis in front.
 """
 
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
-from mnemic.text import Tokenizer
+from mnemic.recipe import ConfigError
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -43,7 +45,7 @@ class Dataset(Protocol):
 
     def __len__(self) -> int: ...
 
-    def to(self, device: torch.device | str) -> "Dataset": ...
+    def to(self, device: torch.device | str) -> Self: ...
 
     def batch(
         self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
@@ -63,33 +65,9 @@ class QuestionDataset(Dataset, Protocol):
     @property
     def task(self) -> Tensor: ...  # q, the task of each question
 
-    def to(self, device: torch.device | str) -> "QuestionDataset": ...
-
     def is_wrong(self, logits: Tensor, rows: Tensor) -> Tensor:
         """Mark where the best answer is wrong: ``logits`` b v of the questions ``rows`` b."""
         ...
-
-
-class Data(Protocol):
-    """Loaded data: tokenizer, labels, the model's sizes, training and validation datasets."""
-
-    @property
-    def tokenizer(self) -> Tokenizer: ...
-
-    @property
-    def labels(self) -> tuple[str, ...]: ...  # class names; empty where answers are words
-
-    @property
-    def sizes(self) -> Sizes: ...
-
-    @property
-    def train(self) -> Dataset: ...
-
-    @property
-    def validation(self) -> Dataset: ...
-
-    @property
-    def generated_tasks(self) -> tuple[int, ...]: ...  # tasks whose training set was generated
 
 
 class LoadedData(NamedTuple, Generic[DatasetT]):
@@ -100,8 +78,23 @@ class LoadedData(NamedTuple, Generic[DatasetT]):
     train: DatasetT
     validation: DatasetT
     test: Any = None  # a dataset; None: it is read on demand
-    generated_tasks: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
+    generated_tasks: tuple[int, ...] = ()  # tasks whose training set was generated
+    labels: tuple[str, ...] = ()  # class names; empty where answers are words
+
+
+Data: TypeAlias = LoadedData[Dataset]
+
+
+def check_share(name: str, share: float) -> None:
+    """Raise a ConfigError unless ``share``, the value of ``data.NAME``, is from 0 to below 1."""
+    if not 0 <= share < 1:
+        raise ConfigError(f"data.{name} is a share from 0 to below 1, not {share}")
+
+
+def check_minimum(name: str, value: int, minimum: int) -> None:
+    """Raise a ConfigError unless ``value``, that of ``data.NAME``, is at least ``minimum``."""
+    if value < minimum:
+        raise ConfigError(f"data.{name} is at least {minimum}, not {value}")
 
 
 class DataSource:
@@ -122,9 +115,29 @@ class DataSource:
     alternative: ClassVar[str] = ""  # what can be used instead of such files
     input_description: ClassVar[str] = "reads one text at a time"
     input_fields: ClassVar[tuple[Names, ...]] = (("text",), ("sentence",))
+    paired: ClassVar[bool] = False  # an example is a pair of texts
+    reads_stories: ClassVar[bool] = False  # questions about stories, with their supporting facts
+    has_knowledge_base: ClassVar[bool] = False  # questions about a base that all of them share
+    calibrates_no_answer: ClassVar[bool] = False  # a trained network's "no answer" is calibrated
     file_kind: ClassVar[str] = ""  # of generated data: the kind that reads the same from files
     shared_keys: ClassVar[Names] = ()  # recipe keys that both kinds have
-    suggestions: ClassVar[Names] = ("evaluate --model {run}", "read --model {run} FILE")
+    suggestions: ClassVar[Names] = ("evaluate {run}", "predict --model {run} FILE")
+
+    @classmethod
+    def fitting_objectives(cls, spec: Mapping[str, Any]) -> Names:
+        """Return the kinds of objective that fit a recipe's ``[data]``."""
+        return cls.objectives
+
+    folder: str  # of kinds that read files
+
+    @property
+    def path(self) -> Path:
+        """Return the path of ``folder``, with ``~`` expanded."""
+        return Path(self.folder).expanduser()
+
+    def read_split(self, split: Split) -> Any:
+        """Read or generate the examples of one split."""
+        raise NotImplementedError
 
     @classmethod
     def next_commands(cls, run: str) -> list[str]:

@@ -13,33 +13,25 @@ u w → u t d; their ``words`` are the word vectors (v d), which other parts may
 from collections.abc import Callable
 from typing import Any
 
-from mnemic.encode.attention import ATTENTIONS as ATTENTIONS
-from mnemic.encode.causal import CausalEncoder as CausalEncoder
-from mnemic.encode.embeddings import EMBEDDINGS as EMBEDDINGS
-from mnemic.encode.embeddings import Embeddings as Embeddings
-from mnemic.encode.fusion import FUSIONS as FUSIONS
-from mnemic.encode.huggingface import Pretrained as Pretrained
-from mnemic.encode.huggingface import load_encoder as load_encoder
-from mnemic.encode.huggingface import save_encoder as save_encoder
-from mnemic.encode.packed import PackedMask as PackedMask
-from mnemic.encode.positions import POSITIONS as POSITIONS
-from mnemic.encode.precision import prepare_for_inference as prepare_for_inference
-from mnemic.encode.ragged import encode_ragged as encode_ragged
-from mnemic.encode.recurrence import RecurrentOutput as RecurrentOutput
-from mnemic.encode.recurrent import RECURRENTS as RECURRENTS
-from mnemic.encode.recurrent import RecurrentEncoder as RecurrentEncoder
-from mnemic.encode.stack import DECODERS as DECODERS
-from mnemic.encode.stack import STACKS as STACKS
-from mnemic.encode.stack import DecoderStack as DecoderStack
+from mnemic.encode.attention import ATTENTIONS
+from mnemic.encode.causal import CausalEncoder
+from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
+from mnemic.encode.fusion import FUSIONS
+from mnemic.encode.huggingface import Pretrained, load_encoder, save_encoder
+from mnemic.encode.packed import PackedMask
+from mnemic.encode.positions import POSITIONS
+from mnemic.encode.precision import prepare_for_inference
+from mnemic.encode.ragged import encode_ragged
+from mnemic.encode.recurrent import RECURRENTS, RecurrentEncoder, RecurrentOutput
+from mnemic.encode.stack import DECODERS, STACKS, DecoderStack
 from mnemic.encode.texts.bag import Bag
-from mnemic.encode.texts.context_bag import ContextBag as ContextBag
-from mnemic.encode.texts.exact_match import ExactMatch as ExactMatch
+from mnemic.encode.texts.context_bag import ContextBag
+from mnemic.encode.texts.exact_match import ExactMatch
 from mnemic.encode.texts.masked_bag import MaskedBag
 from mnemic.encode.texts.ngrams import Ngrams
 from mnemic.encode.texts.recurrent_sentence import RecurrentSentence
 from mnemic.encode.texts.word_vectors import WordVectors
-from mnemic.encode.transformer import TransformerEncoder as TransformerEncoder
-from mnemic.recipe import select_kinds
+from mnemic.encode.transformer import TransformerEncoder
 
 ENCODERS: dict[str, Callable[..., Any]] = {
     "bag": Bag,
@@ -53,5 +45,3 @@ ENCODERS: dict[str, Callable[..., Any]] = {
     "transformer": TransformerEncoder,
     "word-vectors": WordVectors,
 }
-
-TEXT_KINDS = tuple(select_kinds(ENCODERS, reads_texts=True))

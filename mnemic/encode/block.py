@@ -98,14 +98,10 @@ class DecoderBlock(nn.Module):
         the keys and values of the past with those of ``x``.
         """
         query = self.around_attention.pre_norm(x)
-        key_values = append_key_values(past, self.attention.project_key_values(query))
+        new = self.attention.project_key_values(query)
+        key_values = KeyValues(*(torch.cat(pair, -2) for pair in zip(past, new)))  # b h m+n c
         x = self.around_attention.add_and_norm(x, self.attention.attend(query, key_values, mask))
         if self.around_cross is not None:
             query = self.around_cross.pre_norm(x)
             x = self.around_cross.add_and_norm(x, self.cross.attend(query, source, source_mask))
         return self.around_feed.add_and_norm(x, self.feed(self.around_feed.pre_norm(x))), key_values
-
-
-def append_key_values(past: KeyValues, new: KeyValues) -> KeyValues:
-    """Append the keys and values of new tokens to those of the past."""
-    return KeyValues(*(torch.cat(pair, -2) for pair in zip(past, new)))  # b h m+n c

@@ -19,6 +19,8 @@ DEFAULT_STACK: Mapping[str, Any] = {"kind": "transformer"}
 class CausalEncoder(TokenEncoder):
     """The body of a causal language model (Radford et al. 2018)."""
 
+    is_causal = True
+
     def __init__(
         self,
         width: int,
@@ -29,10 +31,6 @@ class CausalEncoder(TokenEncoder):
     ) -> None:
         super().__init__(width, vocab, embeddings)
         self.stack = build(DECODERS, stack, width=width, cross=False)
-
-    @property
-    def is_causal(self) -> bool:
-        return True
 
     def forward(self, tokens: Tensor, mask: Tensor, context: KeyValueCache | None = None) -> Tensor:
         """Encode tokens causally; ``context`` is the key/value cache of earlier tokens.

@@ -33,9 +33,8 @@ def scan_gru(
         and projected_input.shape[-1] <= MAX_KERNEL_WIDTH
         and projected_input.dtype == torch.float32
     )
-    if fits_kernel and projected_input.is_cuda and has_triton():
-        return scan_with_kernel(projected_input, gate, weight, bias, initial_state, backward=backward)
-    return scan_stepwise(projected_input, gate, weight, bias, initial_state, backward=backward)
+    scan = scan_with_kernel if fits_kernel and projected_input.is_cuda and has_triton() else scan_stepwise
+    return scan(projected_input, gate, weight, bias, initial_state, backward=backward)
 
 
 def scan_with_kernel(

@@ -116,7 +116,8 @@ def attend_packed(query: Tensor, keys: Tensor, values: Tensor, packed: PackedMas
     equal length share a call: one call for each is as fast, and a mask is never made. ``dropout``
     is the fraction of attention weights that is dropped.
     """
-    if query.is_cuda and (kernel := select_kernel(query, dropout)):
+    is_supported = query.is_cuda and query.element_size() == 2 and query.shape[-1] % 8 == 0
+    if is_supported and (kernel := select_kernel(query.device, dropout)):
         q, k, v = (x[0].transpose(0, 1) for x in (query, keys, values))  # t h c
         return kernel(q, k, v, packed.cu_seqlens, packed.max_seqlen, dropout).transpose(0, 1).unsqueeze(0)
     if not packed.lengths:
@@ -177,21 +178,13 @@ def group_similar_lengths(lengths: Sequence[int]) -> Iterator[int]:
 def has_varlen_kernel(device: torch.device, dropout: float) -> bool:
     """Check whether one kernel can do all texts now: on a GPU, in half precision."""
     is_half = torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda").itemsize == 2
-    return (
-        device.type == "cuda"
-        and is_half
-        and is_kernel_working(varlen_attention_with_dropout if dropout else varlen_attention, device)
-    )
+    return device.type == "cuda" and is_half and select_kernel(device, dropout) is not None
 
 
-def select_kernel(query: Tensor, dropout: float) -> VarlenKernel | None:
-    """Return a kernel that does all texts at once, or None if none applies.
-
-    ``query`` is 1 h t c.
-    """
+def select_kernel(device: torch.device, dropout: float) -> VarlenKernel | None:
+    """Return a kernel that does all texts at once, or None if none works."""
     kernel = varlen_attention_with_dropout if dropout else varlen_attention
-    is_supported = query.element_size() == 2 and query.shape[-1] % 8 == 0
-    return kernel if is_supported and is_kernel_working(kernel, query.device) else None
+    return kernel if is_kernel_working(kernel, device) else None
 
 
 def varlen_attention(q: Tensor, k: Tensor, v: Tensor, cu_seqlens: Tensor, max_seqlen: int, dropout: float) -> Tensor:

@@ -28,8 +28,13 @@ def encode_ragged(
     longest text for each of them.
     """
     lengths = [len(text) for text in texts]
-    check_lengths(lengths, encoder.max_length)
-    device = encoder.device
+    device, max_length = encoder.device, encoder.max_length
+    for number, length in enumerate(lengths):  # on a GPU an index beyond the table is a device error
+        if max_length is not None and length > max_length:
+            raise ValueError(
+                f"text {number} has {length} tokens, but this encoder has positions for "
+                f"{max_length}; cut it into windows"
+            )
     states_by_text = dict.fromkeys(range(len(texts)), torch.zeros(0, encoder.width, device=device))
     for rows in group_by_length(lengths, max_tokens or (MAX_TOKENS_CPU if device.type == "cpu" else MAX_TOKENS_GPU)):
         packed = PackedMask.from_lengths([lengths[row] for row in rows], device)
@@ -46,16 +51,3 @@ def concatenate_ids(texts: Sequence[Sequence[int]], rows: Sequence[int], device:
     for row in rows:
         ids.extend(texts[row])
     return torch.frombuffer(ids, dtype=torch.long)[None].to(device)
-
-
-def check_lengths(lengths: Sequence[int], max_length: int | None) -> None:
-    """Raise ``ValueError`` if a text has more tokens than the encoder has positions.
-
-    Checked here, where lengths are known: on a GPU an index beyond the table is a device error.
-    """
-    for number, length in enumerate(lengths):
-        if max_length is not None and length > max_length:
-            raise ValueError(
-                f"text {number} has {length} tokens, but this encoder has positions for "
-                f"{max_length}; cut it into windows"
-            )

@@ -1,7 +1,7 @@
 """Recurrent networks (Elman, GRU, LSTM) and the encoder built on them.
 
 Contract: ``forward(x, mask, state=None) → RecurrentOutput(states, last, state)``;
-``RecurrentLayers`` documents ``depth``, ``directions`` and ``dropout``. Running forward over two
+``RecurrentNetwork`` documents ``depth``, ``directions`` and ``dropout``. Running forward over two
 pieces, the second from the state after the first, equals running over both at once. ``fused=False``
 gives the same numbers with the same weights in operations that `torch.func.vmap` supports: plain
 matmuls, and on a GPU a GRU's `scan_gru`.
@@ -11,14 +11,17 @@ Shapes: b batch, n steps, d width, l layers times directions, c channels of one 
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
-from mnemic.encode.gated_gru import relay_gru, scan_gru
-from mnemic.encode.recurrence import Directions, LayerState, RecurrentLayers, RecurrentOutput, loop_steps
+from mnemic.encode.gated_gru import can_relay, relay_gru, scan_gru
+from mnemic.encode.recurrence import LayerState, loop_steps, run_fused, run_loop
 from mnemic.encode.token_encoder import TokenEncoder
-from mnemic.recipe import build
+from mnemic.recipe import ConfigError, build
+
+Directions = Literal["forward", "halves", "sum"]
 
 DEFAULT_EMBEDDINGS: Mapping[str, Any] = {"kind": "sum", "positions": {"kind": "none"}, "norm": False}
 DEFAULT_RECURRENT: Mapping[str, Any] = {"kind": "gru"}
@@ -37,10 +40,22 @@ class LSTMState(NamedTuple):
     cell: Tensor  # b l c
 
 
-class RecurrentNetwork(nn.Module):
-    """Build and run the layers of one kind of recurrent network.
+class RecurrentOutput(NamedTuple):
+    """The output of a recurrent network for a batch of sequences."""
 
-    A kind names torch's network, its loop and its state, and maybe a faster loop for few rows.
+    states: Tensor  # b n d, zeros at padding
+    last: Tensor  # b d, after the last real step (backward: after the first)
+    state: Any  # the kind's own NamedTuple, each b l c; pass it in to continue
+
+
+class RecurrentNetwork(nn.Module):
+    """Layers of one kind of recurrent network, run forward or in both directions.
+
+    A kind names torch's network, its loop and its state, and maybe a ``relay``: a loop that is
+    faster than torch's kernel where rows are few.
+
+    ``directions``: "forward"; "halves", two directions of d/2, concatenated; or "sum", two of d
+    added, as in DMN+ (Xiong et al. 2016). ``dropout`` acts between the layers.
     """
 
     network: Any
@@ -58,38 +73,64 @@ class RecurrentNetwork(nn.Module):
         fused: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = RecurrentLayers(
-            self.network, self.loop, width,
-            depth=depth, directions=directions, dropout=dropout, fused=fused, relay=self.relay,
-        )  # fmt: skip
+        if depth < 1 or (depth == 1 and dropout):
+            raise ConfigError(
+                f"depth {depth} with dropout {dropout}: a recurrent network has at least one layer "
+                "and drops out between layers, so dropout needs a depth of 2 or more"
+            )
+        if directions == "halves" and width % 2:
+            raise ConfigError(f"width {width} does not divide into two halves; use an even one")
+        self.directions, self.fused = directions, fused
+        self.channels = width // 2 if directions == "halves" else width
+        self.backward_flags = (False,) if directions == "forward" else (False, True)
+        networks = nn.ModuleList(
+            self.network(width, self.channels, batch_first=True) for _ in range(depth * len(self.backward_flags))
+        )
+        self.layers = nn.ModuleDict({"networks": networks})  # so checkpoints name them
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor, state: Any = None) -> RecurrentOutput:
-        """Run the network over ``x`` b n d from ``state``, zeros by default."""
+        """Run all layers over ``x`` from ``state``, zeros by default.
+
+        ``x`` b n d, ``mask`` b n, ``state`` b l c each.
+        """
+        networks: Any = self.layers["networks"]
         if state is None:
-            state = self.State(*[self.layers.zero_state(x)] * len(self.State._fields))
-        states, last, final_state = self.layers(x, mask, state)
-        return RecurrentOutput(states, last, self.State(*final_state))
+            state = [x.new_zeros(x.shape[0], len(networks), self.channels)] * len(self.State._fields)  # b l c
+        final_states: list[LayerState] = []
+        num_directions = len(self.backward_flags)
+        for first in range(0, len(networks), num_directions):
+            x = self.dropout(x) if first else x
+            direction_outputs = []
+            for number, backward in enumerate(self.backward_flags, start=first):
+                initial_state = tuple(tensor[:, number] for tensor in state)  # b c each
+                outputs, final_state = self.run_layer(networks[number], x, mask, initial_state, backward)
+                direction_outputs.append(outputs)
+                final_states.append(final_state)
+            x = self.merge_directions(direction_outputs) * mask.unsqueeze(-1)  # b n d
+        last = self.merge_directions([final_state[0] for final_state in final_states[-num_directions:]])
+        return RecurrentOutput(x, last, self.State(*(torch.stack(tensors, 1) for tensors in zip(*final_states))))
+
+    def run_layer(
+        self, network: Any, x: Tensor, mask: Tensor, state: LayerState, backward: bool
+    ) -> tuple[Tensor, LayerState]:
+        """Run one layer in one direction, by the fastest method available."""
+        if not self.fused:
+            return run_loop(network, self.loop, x, mask, state, backward)
+        if self.relay is not None and can_relay(x):
+            return run_loop(network, self.relay, x, mask, state, backward)
+        return run_fused(network, x, mask, state, backward)
+
+    def merge_directions(self, outputs: list[Tensor]) -> Tensor:
+        """Concatenate or add the outputs of the directions."""
+        if self.directions == "forward":
+            return outputs[0]
+        return torch.cat(outputs, -1) if self.directions == "halves" else outputs[0] + outputs[1]
 
 
 def elman_step(projected_input: Tensor, projected_hidden: Tensor, state: LayerState) -> LayerState:
     """Compute one step of an Elman network."""
     return ((projected_input + projected_hidden).tanh().squeeze(-2),)
-
-
-def scan_with_mask(
-    scan: Callable[..., tuple[Tensor, Tensor]],
-    projected_input: Tensor,
-    mask: Tensor,
-    weights: tuple[Tensor, Tensor],
-    state: LayerState,
-    backward: bool,
-) -> tuple[Tensor, LayerState]:
-    """Run a GRU scan with the mask as its gate.
-
-    The gate is open at real steps and shut at padding.
-    """
-    states, last = scan(projected_input, mask.to(projected_input.dtype), *weights, *state, backward=backward)
-    return states, (last,)
 
 
 def lstm_step(projected_input: Tensor, projected_hidden: Tensor, state: LayerState) -> LayerState:
@@ -113,8 +154,8 @@ class GRU(RecurrentNetwork):
     Where we differ: r gates U h, as in torch's kernels; the paper gates h before U.
     """
 
-    network, loop = nn.GRU, staticmethod(partial(scan_with_mask, scan_gru))
-    relay = staticmethod(partial(scan_with_mask, relay_gru))
+    network, loop = nn.GRU, staticmethod(scan_gru)
+    relay = staticmethod(relay_gru)
 
 
 class LSTM(RecurrentNetwork):
@@ -149,11 +190,8 @@ class RecurrentEncoder(TokenEncoder):
     ) -> None:
         super().__init__(width, vocab, embeddings)
         self.recurrent: Any = build(RECURRENTS, recurrent, width=width)
+        self.is_causal = self.recurrent.directions == "forward"
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
-
-    @property
-    def is_causal(self) -> bool:
-        return self.recurrent.layers.directions == "forward"
 
     def forward(self, tokens: Tensor, mask: Tensor, context: Any = None) -> Tensor:
         """Encode tokens; ``context`` is the state after the tokens before them.

@@ -66,9 +66,8 @@ class BagSegmenter(nn.Module):
         num_sentences, max_words = texts.shape[1:]
         stream, stream_mask = texts.flatten(1), mask.flatten(1)  # b l
         segment_ids = self.assign_segments(stream, stream_mask, max_segments=num_sentences)
-        in_segment = (
-            segment_ids.unsqueeze(2) == torch.arange(num_sentences, device=texts.device)
-        ) & stream_mask.unsqueeze(2)
+        segment_numbers = torch.arange(num_sentences, device=texts.device)
+        in_segment = (segment_ids.unsqueeze(2) == segment_numbers) & stream_mask.unsqueeze(2)  # b l n
         position = (in_segment.long().cumsum(1) - 1).gather(2, segment_ids.unsqueeze(2)).squeeze(2)  # b l
         fits = stream_mask & (position < 2 * max_words)
         index = torch.where(fits, segment_ids * 2 * max_words + position, num_sentences * 2 * max_words)

@@ -63,20 +63,19 @@ class EncoderStack(nn.Module):
             )
             for _ in range(groups or depth)
         ]
-        self.blocks = nn.ModuleList(unique_blocks[i * len(unique_blocks) // depth] for i in range(depth))
+        self.blocks: Any = nn.ModuleList(unique_blocks[i * len(unique_blocks) // depth] for i in range(depth))
         self.norm = nn.LayerNorm(width, eps=epsilon) if norm == "pre" else nn.Identity()
 
     @property
     def supports_packing(self) -> bool:
         """Whether ``mask`` may be a ``PackedMask``."""
-        blocks: list[Any] = list(self.blocks)
-        return all(block.attention.supports_packing for block in blocks)
+        return all(block.attention.supports_packing for block in self.blocks)
 
     @property
     def max_attention_dropout(self) -> float:
         """The largest attention dropout of the layers; 0 outside training."""
-        blocks: list[Any] = list(self.blocks)
-        return max(block.attention.dropout for block in blocks) if self.training else 0.0
+        dropouts = (block.attention.dropout for block in self.blocks)
+        return max(dropouts, default=0.0) if self.training else 0.0
 
     def forward(self, x: Tensor, mask: Tensor | PackedMask, context: StackContext | None = None) -> Tensor:
         """Run all layers: ``x`` b n d → b n d.
@@ -94,7 +93,14 @@ class EncoderStack(nn.Module):
 
         These are depth + 1 times b n d, before the last norm; padding is not zeroed.
         """
-        visible = make_attention_mask(mask, context, self.supports_packing)
+        if isinstance(mask, PackedMask) and (context is not None or not self.supports_packing):
+            mask = mask.to_dense_mask()
+        visible = mask
+        if isinstance(mask, Tensor):
+            visible = mask.unsqueeze(1) if mask.dim() == 3 else mask[:, None, None]  # b 1 n|1 n
+            if context is not None:
+                context_visible = context.mask[:, None, None].expand(-1, -1, visible.shape[2], -1)
+                visible = torch.cat([context_visible, visible], -1)  # b 1 n|1 m+n
         yield x
         for number, block in enumerate(self.blocks):
             x = block(x, visible, None if context is None else context.layers[number])
@@ -141,7 +147,7 @@ class DecoderStack(nn.Module):
         self.width = width
         self.cross = cross
         make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)
-        self.blocks = nn.ModuleList(
+        self.blocks: Any = nn.ModuleList(
             DecoderBlock(
                 build(ATTENTIONS, attention, width=width),
                 build(ATTENTIONS, attention, width=width) if cross else None,
@@ -167,11 +173,10 @@ class DecoderStack(nn.Module):
             )
         no_states = like.new_zeros(like.shape[0], 0, self.width)  # b 0 d
         empty_mask = no_states.new_zeros(no_states.shape[:2], dtype=torch.bool)  # b 0
-        blocks: list[Any] = list(self.blocks)
         return KeyValueCache(
-            past=tuple(block.attention.project_key_values(no_states) for block in blocks),
+            past=tuple(block.attention.project_key_values(no_states) for block in self.blocks),
             mask=empty_mask,
-            source=tuple(block.cross.project_key_values(source) for block in blocks if self.cross),
+            source=tuple(block.cross.project_key_values(source) for block in self.blocks if self.cross),
             source_mask=empty_mask if source_mask is None else source_mask,
         )
 
@@ -182,7 +187,9 @@ class DecoderStack(nn.Module):
         """
         cache = self.empty_cache(x) if cache is None else cache
         full_mask = torch.cat([cache.mask, mask], 1)  # b m+n
-        visible = full_mask[:, None, None] & make_causal_mask(mask.shape[1], full_mask.shape[1], x.device)
+        positions = torch.arange(full_mask.shape[1], device=x.device)
+        is_causal = positions <= positions[cache.mask.shape[1] :, None]  # n m+n, a token sees itself and those before
+        visible = full_mask[:, None, None] & is_causal
         source_visible = cache.source_mask[:, None, None]  # b 1 1 s
         new_past = []
         for number, block in enumerate(self.blocks):
@@ -191,30 +198,6 @@ class DecoderStack(nn.Module):
             new_past.append(key_values)
         states = self.norm(x) * mask.unsqueeze(-1)
         return DecoderOutput(states, cache._replace(past=tuple(new_past), mask=full_mask))
-
-
-def make_causal_mask(num_queries: int, num_positions: int, device: torch.device) -> Tensor:
-    """Return the causal mask of the last ``num_queries`` of ``num_positions`` positions, n m.
-
-    A query sees itself and the positions before it.
-    """
-    positions = torch.arange(num_positions, device=device)
-    return positions <= positions[num_positions - num_queries :, None]
-
-
-def make_attention_mask(
-    mask: Tensor | PackedMask, context: StackContext | None, supports_packing: bool
-) -> Tensor | PackedMask:
-    """Combine token mask and context mask into an attention mask, b 1 n|1 m+n."""
-    if isinstance(mask, PackedMask):
-        if supports_packing and context is None:
-            return mask
-        mask = mask.to_dense_mask()
-    visible = mask.unsqueeze(1) if mask.dim() == 3 else mask[:, None, None]  # b 1 n|1 n
-    if context is None:
-        return visible
-    context_visible = context.mask[:, None, None].expand(-1, -1, visible.shape[2], -1)
-    return torch.cat([context_visible, visible], -1)
 
 
 def real_token_mask(mask: Tensor | PackedMask) -> Tensor:

@@ -14,10 +14,14 @@ class TokenEncoder(nn.Module):
     """Embed tokens, for subclasses that turn the embeddings into states.
 
     ``takes_max_tokens``: ``forward`` takes the number of real tokens in a batch, which saves time.
+    ``is_causal``: no state depends on later tokens. ``segments``: the number of segment embeddings;
+    0 means that ``forward`` takes no segments.
     """
 
     reads_texts = False  # it reads tokens, not whole texts for a memory
     takes_max_tokens = False
+    is_causal = False
+    segments = 0
 
     def __init__(self, width: int, vocab: int, embeddings: Mapping[str, Any]) -> None:
         super().__init__()
@@ -25,19 +29,9 @@ class TokenEncoder(nn.Module):
         self.embeddings: Any = build(EMBEDDINGS, embeddings, width=width, vocab=vocab)
 
     @property
-    def is_causal(self) -> bool:
-        """Whether no state depends on later tokens."""
-        return False
-
-    @property
     def max_length(self) -> int | None:
         """The maximum number of tokens of a text; None if unlimited."""
         return self.embeddings.positions.max_length
-
-    @property
-    def segments(self) -> int:
-        """The number of segment embeddings; 0 means that ``forward`` takes no segments."""
-        return 0
 
     @property
     def device(self) -> torch.device:

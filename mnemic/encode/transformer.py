@@ -38,12 +38,7 @@ class TransformerEncoder(TokenEncoder):
     ) -> None:
         super().__init__(width, vocab, embeddings)
         self.stack: Any = build(STACKS, stack, width=width)
-
-    @property
-    def segments(self) -> int:
-        """The number of segment embeddings; 0 means that it takes no segments."""
-        table = self.embeddings.segments
-        return 0 if table is None else len(table)
+        self.segments = 0 if self.embeddings.segments is None else len(self.embeddings.segments)
 
     def forward(
         self,
@@ -59,13 +54,16 @@ class TransformerEncoder(TokenEncoder):
 
         ``mask`` is b n, or b n n where it depends on the query, or a ``PackedMask`` where
         ``tokens`` is one row of packed texts, which need their own ``positions``. Every token sees
-        ``context``. At most ``max_tokens`` tokens are not padding; 0 if unknown.
+        ``context``. At most ``max_tokens`` tokens are not padding; 0 if unknown. vmap, which cannot
+        pack, uses an attention that does not support it.
         """
-        if isinstance(mask, Tensor) and context is None and self.can_pack_on_cpu(mask):
-            return self.encode_packed(tokens, mask, segments, positions)
-        if isinstance(mask, Tensor) and context is None and max_tokens and self.can_pack_on_gpu(mask):
+        if isinstance(mask, PackedMask) or context is not None or mask.dim() != 2 or not self.stack.supports_packing:
+            return self.encode_batch(tokens, mask, segments, positions, context)
+        if max_tokens and has_varlen_kernel(mask.device, self.stack.max_attention_dropout):
             return self.encode_within_capacity(tokens, mask, segments, positions, max_tokens)
-        return self.encode_batch(tokens, mask, segments, positions, context)
+        if mask.device.type == "cpu" and bool(mask.any()):
+            return self.encode_packed(tokens, mask, segments, positions)
+        return self.encode_batch(tokens, mask, segments, positions)
 
     def encode_batch(
         self,
@@ -89,14 +87,6 @@ class TransformerEncoder(TokenEncoder):
         states = self.stack(x, mask, context)
         return states[:, : states.shape[1] - num_filler]
 
-    def can_pack_on_cpu(self, mask: Tensor) -> bool:
-        """Check whether a batch with this mask is packed on the CPU.
-
-        vmap, which cannot pack, uses an attention that does not support it.
-        """
-        is_supported = self.stack.supports_packing and mask.dim() == 2 and mask.device.type == "cpu"
-        return is_supported and bool(mask.any())
-
     def encode_packed(self, tokens: Tensor, mask: Tensor, segments: Tensor | None, positions: Tensor | None) -> Tensor:
         """Encode the real tokens of a padded batch in packed rows, then restore the padding."""
         lengths = mask.sum(1).tolist()
@@ -115,14 +105,6 @@ class TransformerEncoder(TokenEncoder):
         states = torch.cat(outputs)  # t d
         padded = states.new_zeros(*tokens.shape, self.width)
         return padded.index_put((torch.cat(rows), torch.cat(columns)), states)
-
-    def can_pack_on_gpu(self, mask: Tensor) -> bool:
-        """Check whether a batch with this mask is packed on the GPU."""
-        return (
-            self.stack.supports_packing
-            and mask.dim() == 2
-            and has_varlen_kernel(mask.device, self.stack.max_attention_dropout)
-        )
 
     def encode_within_capacity(
         self, tokens: Tensor, mask: Tensor, segments: Tensor | None, positions: Tensor | None, capacity: int

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.text_tasks.batches import TextDataset
-from mnemic.evaluate.text_metrics import max_answer_tokens_of
 from mnemic.predict.windows import predict_spans
 from mnemic.respond.spans import SpanHead
 
@@ -34,13 +33,11 @@ def calibrate_no_answer(network: nn.Module, dataset: TextDataset) -> Calibration
     probability changes. Texts with and without an answer have the same total weight, however many
     there are of each.
     """
-    spans = predict_spans(network, dataset, max_answer_tokens_of(network))
+    spans = predict_spans(network, dataset)
     no_answer = torch.tensor([span.no_answer_probability for span in spans], dtype=torch.float64)
     is_unanswerable = torch.tensor([not example.answers for example in dataset.examples])
     calibration = fit_platt_scaling(no_answer.logit(LOGIT_EPS), is_unanswerable)
-    respond = network.respond
-    assert isinstance(respond, SpanHead)
-    apply_calibration(respond, calibration)
+    apply_calibration(network.respond, calibration)  # type: ignore[arg-type]
     return calibration
 
 

@@ -4,21 +4,16 @@ Shapes: q questions; stacked networks have a leading axis of runs.
 """
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from mnemic.data.contract import Dataset, QuestionDataset
-from mnemic.data.corpora import CorpusDataset
-from mnemic.data.language_modeling.batches import TokenDataset
-from mnemic.data.long_context.batches import LongDataset
-from mnemic.data.seq2seq.batches import Seq2SeqDataset
-from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate.by_task import mean_error, percent_by_task
+from mnemic.evaluate.long_context import compute_recall_errors
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.models.evaluating import evaluating
-from mnemic.predict.perplexity import compute_perplexity
 
 QUESTIONS_PER_BATCH = 500  # changes memory use, not results
 
@@ -55,20 +50,26 @@ def evaluate_network(network: nn.Module, dataset: Dataset) -> tuple[float, dict[
     The error is the mean over tasks for questions, 100 minus the main metric for texts, and the
     perplexity (no percentage) for running text.
     """
-    if isinstance(dataset, TokenDataset):
-        metrics = compute_perplexity(network, dataset)
-        return metrics["perplexity"], metrics
-    if isinstance(dataset, TextDataset | CorpusDataset | Seq2SeqDataset):
-        metrics = compute_metrics(network, dataset)
-        return 100 - next(iter(metrics.values())), metrics
-    return mean_error(list(compute_task_errors(network, cast(QuestionDataset, dataset)).values())), {}
+    if dataset.metrics in TASK_ERRORS:
+        return mean_error(list(compute_task_errors(network, dataset).values())), {}
+    metrics = compute_metrics(network, dataset)
+    name, value = next(iter(metrics.items()))
+    return value if name == "perplexity" else 100 - value, metrics
 
 
-def compute_task_errors(network: nn.Module, dataset: QuestionDataset) -> dict[int, float]:
+def compute_task_errors(network: nn.Module, dataset: Dataset) -> dict[int, float]:
     """Compute the error of each task in percent, for one network."""
-    if isinstance(dataset, LongDataset):
-        from mnemic.evaluate.long_context import compute_recall_errors
+    return TASK_ERRORS[dataset.metrics](network, dataset)
 
-        return compute_recall_errors(network, dataset)
+
+def compute_question_errors(network: nn.Module, dataset: QuestionDataset) -> dict[int, float]:
+    """Compute the error of each task of questions that are answered with one word."""
     rows = torch.arange(len(dataset), device=dataset.device)
     return percent_by_task(find_wrong_answers(network, dataset, rows), dataset.task)
+
+
+# By the name that a dataset has for its metrics.
+TASK_ERRORS: dict[str, Callable[[nn.Module, Any], dict[int, float]]] = {
+    "questions": compute_question_errors,
+    "recall": compute_recall_errors,
+}

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from mnemic.data.long_context.batches import TOKEN_TARGETS, LongBatch, LongDataset
 from mnemic.evaluate.by_task import percent_by_task
+from mnemic.models.contract import unwrap_network
 from mnemic.models.evaluating import evaluating
 from mnemic.models.inputs import IGNORE, SegmentBatch, SegmentOutput
-from mnemic.models.segment_model import SegmentModel
 from mnemic.objectives.bert_mass import BertMassLoss, compute_fact_shares, compute_unit_facts, select_next_tokens
 
 TOKENS_PER_BATCH = 65_536  # changes memory use, not results
@@ -48,7 +48,7 @@ def find_wrong_answers_per_network(
     networks: Sequence[nn.Module], dataset: LongDataset, rows: Sequence[int], segments_per_batch: int = 64
 ) -> list[Tensor]:
     """Apply ``find_wrong_answers`` to several networks; documents are generated only once."""
-    models = [unwrap_segment_model(network) for network in networks]
+    models = [unwrap_network(network) for network in networks]
     states: list[Any] = [None] * len(networks)
     with evaluating(*networks):
         for batch in dataset.stream(rows, segments_per_batch):
@@ -101,10 +101,3 @@ def iterate_batches(dataset: LongDataset, batch_size: int) -> Iterator[LongBatch
     """Iterate over a dataset in batches of ``batch_size`` documents."""
     for rows in torch.arange(len(dataset)).split(batch_size):
         yield dataset.batch(rows)
-
-
-def unwrap_segment_model(network: nn.Module) -> SegmentModel:
-    """Return the segment model inside a DistributedDataParallel wrapper, or the model itself."""
-    bare = network.module if isinstance(network, nn.parallel.DistributedDataParallel) else network
-    assert isinstance(bare, SegmentModel)
-    return bare

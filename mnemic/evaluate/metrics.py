@@ -35,10 +35,8 @@ def accuracy(predictions: Sequence[Hashable], targets: Sequence[Hashable]) -> fl
 
 def precision_recall_f1(num_correct: int, num_predicted: int, num_targets: int) -> PrecisionRecallF1:
     """Compute precision, recall and F1 from counts; 0 where a count is 0."""
-    precision, recall = (
-        num_correct / num_predicted if num_predicted else 0.0,
-        num_correct / num_targets if num_targets else 0.0,
-    )
+    precision = num_correct / num_predicted if num_predicted else 0.0
+    recall = num_correct / num_targets if num_targets else 0.0
     total = precision + recall
     return PrecisionRecallF1(precision, recall, 2 * precision * recall / total if total else 0.0)
 
@@ -158,8 +156,5 @@ def entity_f1(predictions: Sequence[Sequence[str]], targets: Sequence[Sequence[s
         for predicted_tags, target_tags in zip(predictions, targets)
     ]
     num_correct = sum(len(predicted & expected) for predicted, expected in entity_pairs)
-    return precision_recall_f1(
-        num_correct,
-        sum(len(predicted) for predicted, _ in entity_pairs),
-        sum(len(expected) for _, expected in entity_pairs),
-    )
+    num_predicted, num_expected = (sum(len(pair[side]) for pair in entity_pairs) for side in (0, 1))
+    return precision_recall_f1(num_correct, num_predicted, num_expected)

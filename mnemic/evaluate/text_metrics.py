@@ -19,6 +19,7 @@ from mnemic.models.evaluating import evaluating
 from mnemic.objectives.masking import TokenMasking
 from mnemic.objectives.pretraining import mask_batch, masked_token_loss
 from mnemic.predict.generate import generate_candidates
+from mnemic.predict.perplexity import compute_perplexity
 from mnemic.predict.results import NO_ANSWER_THRESHOLD
 from mnemic.predict.windows import (
     TOKENS_PER_BATCH,
@@ -37,13 +38,13 @@ QUESTIONS_PER_BATCH = 500  # compared with all texts at once; changes memory use
 NUM_BEAMS = 4  # of beam search, reported next to greedy search
 
 
-def compute_metrics(network: nn.Module, dataset: TextDataset | CorpusDataset | Seq2SeqDataset) -> Metrics:
-    """Compute all metrics of a network on a dataset, by the dataset's kind."""
+def compute_metrics(network: nn.Module, dataset: Any) -> Metrics:
+    """Compute the metrics that a dataset names, the one that selects the best weights first."""
     if not len(dataset):
         raise ConfigError("there are no texts to evaluate on")
-    if isinstance(dataset, CorpusDataset):
-        return compute_masked_token_metrics(network, dataset)
-    values = METRICS_BY_KIND[dataset.metrics](network, dataset)
+    if dataset.metrics in OTHER_METRICS:
+        return OTHER_METRICS[dataset.metrics](network, dataset)
+    values = FRACTION_METRICS[dataset.metrics](network, dataset)
     main_metric = {dataset.metric: values[dataset.metric]}
     return {name: 100 * value for name, value in (main_metric | values).items()}
 
@@ -75,7 +76,7 @@ def compute_span_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
     """
     unanswerable = [not example.answers for example in dataset.examples]
     answers = []
-    for index, span in enumerate(predict_spans(network, dataset, max_answer_tokens_of(network))):
+    for index, span in enumerate(predict_spans(network, dataset)):
         is_empty = any(unanswerable) and span.no_answer_probability >= NO_ANSWER_THRESHOLD
         answers.append("" if is_empty else quote_span(dataset, index, span))
     values = compute_answer_metrics(answers, [example.answers for example in dataset.examples])
@@ -91,7 +92,7 @@ def compute_reading_metrics(network: nn.Module, dataset: TextDataset) -> Metrics
     "No answer" is the balanced accuracy over texts with and without the answer. "Calibration error"
     compares the probability of no answer with its frequency.
     """
-    spans = predict_spans(network, dataset, max_answer_tokens_of(network))
+    spans = predict_spans(network, dataset)
     is_unanswerable = [not example.answers for example in dataset.examples]
     answerable = [index for index, unanswerable in enumerate(is_unanswerable) if not unanswerable]
     answers = [quote_span(dataset, index, spans[index]) for index in answerable]
@@ -125,11 +126,6 @@ def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metric
         for variant, batch_ranks in ranks.items()
         for top_k in RECALL_RANKS
     }
-
-
-def max_answer_tokens_of(network: nn.Module) -> int:
-    """Return the maximum number of tokens of a network's answers."""
-    return network.respond.max_tokens  # type: ignore[union-attr, return-value]
 
 
 def quote_span(dataset: TextDataset, index: int, span: TokenSpan) -> str:
@@ -198,7 +194,12 @@ def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> M
     }
 
 
-METRICS_BY_KIND: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+# By the name that a dataset has for its metrics.
+OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+    "masked": compute_masked_token_metrics,
+    "perplexity": compute_perplexity,
+}
+FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "classes": compute_classification_metrics,
     "numbers": compute_regression_metrics,
     "seq2seq": compute_generation_metrics,

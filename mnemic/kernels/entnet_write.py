@@ -53,17 +53,16 @@ def forward_kernel(  # type: ignore[no-untyped-def]
     # Offsets of a run may need 64 bits; offsets inside a run need 32 (``launch`` checks that).
     run = tl.program_id(1).to(tl.int64)
     run_offset, story_offset = run * batch * num_slots * width, run * batch * num_inputs
-    slots_ptr, output_ptr, saved_slots_ptr, saved_candidates_ptr = (
-        slots_ptr + run_offset, output_ptr + run_offset,
-        saved_slots_ptr + run_offset * num_inputs, saved_candidates_ptr + run_offset * num_inputs,
-    )  # fmt: skip
-    sentences_ptr, sentence_drive_ptr = (
-        sentences_ptr + story_offset * width, sentence_drive_ptr + story_offset * width,
-    )  # fmt: skip
-    gate_logits_ptr, gates_ptr, mask_ptr, num_steps_ptr = (
-        gate_logits_ptr + story_offset * num_slots, gates_ptr + story_offset * num_slots,
-        mask_ptr + story_offset, num_steps_ptr + run * batch,
-    )  # fmt: skip
+    slots_ptr += run_offset
+    output_ptr += run_offset
+    saved_slots_ptr += run_offset * num_inputs
+    saved_candidates_ptr += run_offset * num_inputs
+    sentences_ptr += story_offset * width
+    sentence_drive_ptr += story_offset * width
+    gate_logits_ptr += story_offset * num_slots
+    gates_ptr += story_offset * num_slots
+    mask_ptr += story_offset
+    num_steps_ptr += run * batch
     offsets = rows[:, None] * width + channels[None, :]
     columns = tl.arange(0, BLOCK_WIDTH)
     weight_mask = channel_mask[:, None] & (columns < width)[None, :]
@@ -110,20 +109,18 @@ def backward_kernel(  # type: ignore[no-untyped-def]
     example, slot = rows // num_slots, rows % num_slots
     run = tl.program_id(1).to(tl.int64)
     run_offset, story_offset = run * batch * num_slots * width, run * batch * num_inputs
-    saved_slots_ptr, saved_candidates_ptr, d_candidates_ptr = (
-        saved_slots_ptr + run_offset * num_inputs, saved_candidates_ptr + run_offset * num_inputs,
-        d_candidates_ptr + run_offset * num_inputs,
-    )  # fmt: skip
-    d_output_ptr, d_slots_ptr, d_slope_ptr = (
-        d_output_ptr + run_offset, d_slots_ptr + run_offset, d_slope_ptr + run_offset,
-    )  # fmt: skip
-    sentences_ptr, mask_ptr, num_steps_ptr = (
-        sentences_ptr + story_offset * width, mask_ptr + story_offset, num_steps_ptr + run * batch,
-    )  # fmt: skip
-    gates_ptr, d_gates_ptr, d_gate_logits_ptr = (
-        gates_ptr + story_offset * num_slots, d_gates_ptr + story_offset * num_slots,
-        d_gate_logits_ptr + story_offset * num_slots,
-    )  # fmt: skip
+    saved_slots_ptr += run_offset * num_inputs
+    saved_candidates_ptr += run_offset * num_inputs
+    d_candidates_ptr += run_offset * num_inputs
+    d_output_ptr += run_offset
+    d_slots_ptr += run_offset
+    d_slope_ptr += run_offset
+    sentences_ptr += story_offset * width
+    mask_ptr += story_offset
+    num_steps_ptr += run * batch
+    gates_ptr += story_offset * num_slots
+    d_gates_ptr += story_offset * num_slots
+    d_gate_logits_ptr += story_offset * num_slots
     offsets = rows[:, None] * width + channels[None, :]
     columns = tl.arange(0, BLOCK_WIDTH)
     weight_mask = channel_mask[:, None] & (columns < width)[None, :]
@@ -252,8 +249,7 @@ def launch(kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **c
         )
     grid = (triton.cdiv(batch * num_slots, BLOCK_ROWS), num_runs)
     block_width = max(16, triton.next_power_of_2(width))
-    constants |= {
-        "BLOCK_ROWS": BLOCK_ROWS, "BLOCK_WIDTH": block_width, "MIN_NORM": MIN_SQUARED_NORM,
-        "DOT_PRECISION": PRECISION,
-    }  # fmt: skip
-    kernel[grid](*tensors, *sizes[1:], num_warps=NUM_WARPS, num_stages=1, maxnreg=MAX_REGISTERS, **constants)
+    kernel[grid](
+        *tensors, *sizes[1:], BLOCK_ROWS=BLOCK_ROWS, BLOCK_WIDTH=block_width, MIN_NORM=MIN_SQUARED_NORM,
+        DOT_PRECISION=PRECISION, num_warps=NUM_WARPS, num_stages=1, maxnreg=MAX_REGISTERS, **constants,
+    )  # fmt: skip

@@ -16,14 +16,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from mnemic.kernels.gru_scan import sigmoid
+
 NOT_STORED = 0x7FEDCBA9  # a NaN; arithmetic gives another NaN
 BLOCK_COLUMNS = 4  # channels per program
 CHANNELS_PER_WARP = 256  # channels of the state that a warp reads
-
-
-@triton.jit
-def sigmoid(x):  # type: ignore[no-untyped-def]
-    return 1.0 / (1.0 + tl.exp(-x))
 
 
 @triton.jit

@@ -45,11 +45,10 @@ def forward_kernel(  # type: ignore[no-untyped-def]
     mask = row_mask[:, None] & channel_mask[None, :]
     # Move every pointer to the program's first row: from there 32-bit offsets are enough.
     first_row = run * batch + tl.program_id(0) * BLOCK_ROWS
-    inputs_ptr, gate_ptr = (inputs_ptr + first_row * num_steps * NUM_GATES * width, gate_ptr + first_row * num_steps)
-    states_ptr, saved_ptr = (
-        states_ptr + first_row * (num_steps + 1) * width,
-        saved_ptr + first_row * num_steps * (NUM_GATES + 1) * width,
-    )
+    inputs_ptr += first_row * num_steps * NUM_GATES * width
+    gate_ptr += first_row * num_steps
+    states_ptr += first_row * (num_steps + 1) * width
+    saved_ptr += first_row * num_steps * (NUM_GATES + 1) * width
     start_ptr += first_row * width
     # U transposed, some of its rows at a time: h Uᵀ
     weight_ptrs = weight_ptr + run * NUM_GATES * width * width + channels[None, :] * width + block[:, None]
@@ -118,16 +117,14 @@ def backward_kernel(  # type: ignore[no-untyped-def]
     mask = row_mask[:, None] & channel_mask[None, :]
     # Move every pointer to the program's first row: from there 32-bit offsets are enough.
     first_row = run * batch + tl.program_id(0) * BLOCK_ROWS
-    states_ptr, saved_ptr = (
-        states_ptr + first_row * (num_steps + 1) * width,
-        saved_ptr + first_row * num_steps * (NUM_GATES + 1) * width,
-    )
-    d_states_ptr, d_inputs_ptr = (
-        d_states_ptr + first_row * (num_steps + 1) * width,
-        d_inputs_ptr + first_row * num_steps * NUM_GATES * width,
-    )
-    d_recurrent_ptr, d_start_ptr = (d_recurrent_ptr + first_row * num_steps * width, d_start_ptr + first_row * width)
-    gate_ptr, d_gate_ptr = gate_ptr + first_row * num_steps, d_gate_ptr + first_row * num_steps
+    states_ptr += first_row * (num_steps + 1) * width
+    d_states_ptr += first_row * (num_steps + 1) * width
+    saved_ptr += first_row * num_steps * (NUM_GATES + 1) * width
+    d_inputs_ptr += first_row * num_steps * NUM_GATES * width
+    d_recurrent_ptr += first_row * num_steps * width
+    d_start_ptr += first_row * width
+    gate_ptr += first_row * num_steps
+    d_gate_ptr += first_row * num_steps
     weight_ptrs = weight_ptr + run * NUM_GATES * width * width + block[:, None] * width + channels[None, :]
     last_rows = rows * (num_steps + 1) + (0 if BACKWARD else num_steps)
     d_h = tl.load(d_states_ptr + last_rows[:, None] * width + channels[None, :], mask, 0.0)
@@ -162,10 +159,8 @@ def backward_kernel(  # type: ignore[no-untyped-def]
         tl.debug_barrier()  # all of these are stored
         for low in range(0, width, BLOCK_DEPTH):
             block_mask = low + block < width
-            row_block_mask, weight_mask = (
-                row_mask[:, None] & block_mask[None, :],
-                block_mask[:, None] & channel_mask[None, :],
-            )
+            row_block_mask = row_mask[:, None] & block_mask[None, :]
+            weight_mask = block_mask[:, None] & channel_mask[None, :]
             d_block = tl.load(d_input_ptrs + (low + block)[None, :], row_block_mask, 0.0)
             weight_block = tl.load(weight_ptrs + low * width, weight_mask, 0.0)
             d_old = tl.dot(d_block, weight_block, d_old, input_precision=DOT_PRECISION)
@@ -250,10 +245,8 @@ def launch(kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **c
     """
     num_runs, batch, steps, num_gates, width = sizes
     block_width = max(16, triton.next_power_of_2(width))
-    constants |= {
-        "BLOCK_ROWS": BLOCK_ROWS, "BLOCK_WIDTH": block_width, "BLOCK_DEPTH": BLOCK_DEPTH,
-        "NUM_GATES": num_gates,
-    }  # fmt: skip
-    num_warps = max(MIN_WARPS, block_width // CHANNELS_PER_WARP)
-    constants |= {"DOT_PRECISION": PRECISION, "num_warps": num_warps, "num_stages": NUM_STAGES}
-    kernel[triton.cdiv(batch, BLOCK_ROWS), num_runs](*tensors, batch, steps, width, **constants)
+    kernel[triton.cdiv(batch, BLOCK_ROWS), num_runs](
+        *tensors, batch, steps, width, BLOCK_ROWS=BLOCK_ROWS, BLOCK_WIDTH=block_width, BLOCK_DEPTH=BLOCK_DEPTH,
+        NUM_GATES=num_gates, DOT_PRECISION=PRECISION, num_warps=max(MIN_WARPS, block_width // CHANNELS_PER_WARP),
+        num_stages=NUM_STAGES, **constants,
+    )  # fmt: skip

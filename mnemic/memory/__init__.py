@@ -1,13 +1,9 @@
 """Memories (G and O of the frame), one file per memory network."""
 
-from collections.abc import Callable
 from typing import Any
 
 from mnemic.memory.blended import BlendedMemory
-from mnemic.memory.contract import Reading as Reading
-from mnemic.memory.contract import ReadLabels as ReadLabels
-from mnemic.memory.contract import SegmentMemory as SegmentMemory
-from mnemic.memory.contract import Written as Written
+from mnemic.memory.contract import Reading, ReadLabels, SegmentMemory, Written
 from mnemic.memory.dmn import DMN, LayeredDMN, SummedDMN
 from mnemic.memory.dmn_plus import DMNPlus
 from mnemic.memory.entnet import EntNet
@@ -16,9 +12,8 @@ from mnemic.memory.memn2n import MemN2N
 from mnemic.memory.memnn import MemNN
 from mnemic.memory.selective import SelectiveMemory
 from mnemic.memory.wmn import WMN
-from mnemic.recipe import select_kinds
 
-MEMORIES: dict[str, Callable[..., Any]] = {
+MEMORIES: dict[str, type[Any]] = {
     "blended": BlendedMemory,
     "dmn": DMN,
     "dmn-layers": LayeredDMN,
@@ -31,5 +26,3 @@ MEMORIES: dict[str, Callable[..., Any]] = {
     "memnn": MemNN,
     "wmn": WMN,
 }
-
-SEGMENT_MEMORIES = tuple(select_kinds(MEMORIES, carries_segments=True))

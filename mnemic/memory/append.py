@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from mnemic.memory.contract import ATTENTION_CAPTION, ReadLabels, Written
+from mnemic.memory.contract import MemoryModule, Written
+
+SalienceFunction = Callable[[Tensor], Tensor | None]  # contents b s … → b s
 
 
 class Slots(NamedTuple):
@@ -21,14 +23,10 @@ class Slots(NamedTuple):
     num_written: Tensor  # b, how many inputs were ever written
 
 
-class AppendMemory(nn.Module):
+class AppendMemory(MemoryModule):
     """Append each input as a slot; subclasses hold ``num_slots`` and define ``read``."""
 
-    num_tables = 1
-    num_uniforms = 0
-    ties_answers = False
     State = Slots
-    labels = ReadLabels("hop {}", ATTENTION_CAPTION)
     num_slots: int
 
     def empty(self, batch: int, like: Tensor) -> Slots:
@@ -51,11 +49,11 @@ def empty_slots(batch: int, like: Tensor) -> Slots:
 
 
 def append_inputs(
-    state: Slots, states: Tensor, mask: Tensor, *, max_slots: int, salience: Callable[[Tensor], Tensor] | None = None
+    state: Slots, states: Tensor, mask: Tensor, *, max_slots: int, salience: SalienceFunction | None = None
 ) -> Written:
     """Append every real input; keep the newest ``max_slots``, unchanged.
 
-    With ``salience`` (contents b s … → b s) the most salient are kept instead; of equals, the
+    With a ``salience`` the most salient are kept instead; of equals, the
     newer. Shapes never depend on the data, so this runs under ``vmap`` and in a CUDA graph.
     """
     input_numbers = state.num_written.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
@@ -63,7 +61,7 @@ def append_inputs(
     if state.mask.shape[1]:
         slots = Slots._make([*(torch.cat(pair, 1) for pair in zip(state[:3], slots[:3])), slots.num_written])
     if slots.mask.shape[1] > max_slots:
-        order = find_kept_slots(slots.mask, max_slots, None if salience is None else salience(slots.states))
+        order = find_kept_slots(slots.mask, max_slots, salience and salience(slots.states))
         slots = Slots._make([*gather_slots(slots[:3], order), slots.num_written])
     is_stored = (input_numbers.unsqueeze(2) == slots.sources.unsqueeze(1)) & mask.unsqueeze(2)  # b n s
     return Written(slots, is_stored.to(states.dtype))

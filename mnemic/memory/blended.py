@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels, Written
+from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels, SegmentMemory, Written
 from mnemic.memory.parts.controller import CONTROLLERS, DEFAULT_CONTROLLER
 from mnemic.memory.parts.hops import MultiHopAttention
 from mnemic.memory.parts.sources import Sources, add_sources, clear_sources, empty_sources
@@ -56,7 +56,6 @@ class WritePlan(NamedTuple):
 
     salience_logits: Tensor  # b n, of all inputs
     hidden: Tensor  # b 1 c, the controller's, after the segment
-    num_inputs: Tensor  # b, the number of real inputs
     write_strength: Tensor  # b c, u of each selected input
     positions: Tensor  # b c, of the selected inputs, among all inputs
     input_numbers: Tensor  # b c, the same, among the real inputs
@@ -64,7 +63,7 @@ class WritePlan(NamedTuple):
     address_logits: Tensor  # b c s, scores of the slots' addresses
 
 
-class BlendedMemory(nn.Module):
+class BlendedMemory(SegmentMemory):
     """Blend inputs selected by a controller into similar slots; read over several hops.
 
     Of a segment (one call of ``write``) the ``max_writes`` inputs of highest u are selected, none
@@ -78,11 +77,7 @@ class BlendedMemory(nn.Module):
     cut.
     """
 
-    num_tables = 1
-    num_uniforms = 0
-    ties_answers = False
     is_cut_sensitive = True
-    carries_segments = True
     State = BlendedState
     when_full = "what comes now is blended into what they hold"
     labels = ReadLabels("hop {}", "How much of each sentence was read at each hop, as its share of the slots.")
@@ -137,22 +132,13 @@ class BlendedMemory(nn.Module):
         time of one segment after another.
         """
         salience_logits, hidden = self.controller.score_segments(states, mask, state.hidden)
-        write_strength, positions = self.select_inputs(  # b g c
-            salience_logits, mask if writable is None else mask & writable
-        )
+        is_writable = mask if writable is None else mask & writable
+        write_strength, positions = self.select_inputs(salience_logits, is_writable)  # b g c
         selected_states = states.gather(2, positions.unsqueeze(-1).expand(*positions.shape, states.shape[-1]))
         input_numbers = (mask.long().cumsum(2) - 1).gather(2, positions)
         address_logits = self.ask(selected_states) @ self.addresses.mT  # b g c s
-        plan = WritePlan(
-            salience_logits,
-            hidden,
-            mask.sum(2),
-            write_strength,
-            positions,
-            input_numbers,
-            self.value(selected_states),
-            address_logits,
-        )
+        values = self.value(selected_states)
+        plan = WritePlan(salience_logits, hidden, write_strength, positions, input_numbers, values, address_logits)
         return map(WritePlan._make, zip(*(tensor.unbind(1) for tensor in plan)))
 
     def write(
@@ -177,8 +163,7 @@ class BlendedMemory(nn.Module):
             shares = gate.unsqueeze(1) * weights / total.clamp(min=torch.finfo(total.dtype).tiny)
             sources = Sources(state.sources, state.shares, state.lost)
             sources = add_sources(sources, state.told.unsqueeze(1) + plan.input_numbers, shares, 1 - gate)
-        num_written = state.told + plan.num_inputs
-        new_state = BlendedState(slots, state.mask | is_written, *sources, plan.hidden, num_written)
+        new_state = BlendedState(slots, state.mask | is_written, *sources, plan.hidden, state.told + mask.sum(1))
         wide_positions = plan.positions.unsqueeze(-1).expand_as(weights)
         blank = weights.new_zeros(*mask.shape, self.num_slots)
         input_shares = blank.scatter(1, wide_positions, shares)

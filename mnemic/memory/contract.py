@@ -4,9 +4,9 @@ Shapes: b batch, g segments, n inputs, m queries, s slots, k hops, h heads, d wi
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 MASKED_SCORE = -1e30  # the score of a masked slot
 ATTENTION_CAPTION = "How much of each sentence was read at each hop; a column adds up to 1."
@@ -14,7 +14,17 @@ FREE_SLOTS = "(nothing: free slots)"
 
 
 class Written(NamedTuple):
-    """The result of a write: the new state, and which input went into which slot."""
+    """The result of a write: the new state, and which input went into which slot.
+
+    >>> memory = mnemic.load("entnet-babi").network.memory
+    >>> sentences = torch.randn(1, 6, memory.num_tables, 100)
+    >>> empty = memory.empty(1, sentences)
+    >>> written = memory.write(empty, sentences, torch.ones(1, 6, dtype=torch.bool))
+    >>> isinstance(written, mnemic.Written)
+    True
+    >>> written.weights.shape  # batch, sentences, slots
+    torch.Size([1, 6, 20])
+    """
 
     state: Any  # the memory's own NamedTuple
     weights: Tensor  # b n s, how much of input n is in slot s
@@ -28,7 +38,19 @@ class Written(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The result of a read: the vectors found, and the attention of each hop (evidence)."""
+    """The result of a read: the vectors found, and the attention of each hop (evidence).
+
+    >>> from mnemic.memory.memn2n import MemN2N
+    >>> memory = MemN2N(width=20, hops=3)
+    >>> sentences = torch.randn(1, 6, memory.num_tables, 20)
+    >>> empty = memory.empty(1, sentences)
+    >>> written = memory.write(empty, sentences, torch.ones(1, 6, dtype=torch.bool))
+    >>> reading = memory.read(written.state, torch.randn(1, 1, memory.num_tables, 20))
+    >>> isinstance(reading, mnemic.Reading)
+    True
+    >>> reading.weights.shape  # batch, hops, heads, questions, slots
+    torch.Size([1, 3, 1, 1, 6])
+    """
 
     found: Tensor  # b m d
     weights: Tensor  # b k h m s, attention weights
@@ -47,8 +69,8 @@ class ReadLabels(NamedTuple):
     unread: str = ""  # weight on no sentence; empty: columns do not add up to 1
 
 
-class MemoryProtocol(Protocol):
-    """The interface of a memory: a module with weights, whose state is a value.
+class MemoryModule(nn.Module):
+    """A memory: a module with weights, whose state is a value.
 
     It is G and O of the frame.
 
@@ -64,28 +86,28 @@ class MemoryProtocol(Protocol):
     are relative to the slot that was read.
     """
 
-    num_tables: int
-    num_uniforms: int
-    ties_answers: bool
+    num_tables = 1
+    num_uniforms = 0
+    ties_answers = False
     State: type
-    labels: ReadLabels
+    labels = ReadLabels("hop {}", ATTENTION_CAPTION)
 
     def empty(self, batch: int, like: Tensor) -> Any:
         """Make an empty state for ``batch`` rows and inputs like ``like`` (b n t d)."""
-        ...
+        raise NotImplementedError
 
     def write(self, state: Any, states: Tensor, mask: Tensor) -> Written:
         """Write inputs (b n t d, with their mask b n) into a state."""
-        ...
+        raise NotImplementedError
 
     def read(
         self, state: Any, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read a state with queries (b m t d)."""
-        ...
+        raise NotImplementedError
 
 
-class SegmentMemory(MemoryProtocol, Protocol):
+class SegmentMemory(MemoryModule):
     """A memory with a controller, to be carried from segment to segment.
 
     ``is_cut_sensitive``: the result depends on where a text is cut into segments. Only inputs that
@@ -93,7 +115,7 @@ class SegmentMemory(MemoryProtocol, Protocol):
     when all slots are filled.
     """
 
-    carries_segments: bool  # True
+    carries_segments = True
     is_cut_sensitive: bool
     when_full: str
 
@@ -103,10 +125,10 @@ class SegmentMemory(MemoryProtocol, Protocol):
         ``states`` b g n d, ``mask`` and ``writable`` b g n. Each plan is passed to the ``write``
         of its segment, which otherwise makes its own.
         """
-        ...
+        raise NotImplementedError
 
     def write(
         self, state: Any, states: Tensor, mask: Tensor, writable: Tensor | None = None, plan: Any = None
     ) -> Written:
         """Write the inputs of one segment (b n 1 d, with their mask b n)."""
-        ...
+        raise NotImplementedError

@@ -27,19 +27,13 @@ class FactScorer(nn.Module):
 
         ``memory`` and ``query`` b m d, ``mask`` b 1 s.
         """
-        return self.gate(self.gate_features(facts, memory, query)).masked_fill(~mask, MASKED_SCORE)
-
-    def gate_features(self, facts: Tensor, memory: Tensor, query: Tensor) -> Tensor:
-        """Build the features z of every fact, b m s z."""
         references = (query.unsqueeze(2), memory.unsqueeze(2))  # b m 1 d
-        vectors = [
-            facts,
-            *references,
-            *(feature for vector in references for feature in similarity_features(facts, vector)),
-        ]
+        similarities = [feature for vector in references for feature in similarity_features(facts, vector)]
         pairs = [facts @ (self.pair @ vector.mT) for vector in references]  # b m s 1
-        shape = torch.broadcast_shapes(*(feature.shape[:-1] for feature in vectors))
-        return torch.cat([feature.expand(*shape, -1) for feature in [*vectors, *pairs]], -1)
+        features = [facts, *references, *similarities, *pairs]
+        shape = torch.broadcast_shapes(*(feature.shape[:-1] for feature in features))
+        z = torch.cat([feature.expand(*shape, -1) for feature in features], -1)  # b m s z
+        return self.gate(z).masked_fill(~mask, MASKED_SCORE)
 
 
 class EpisodePass(nn.Module):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.contract import Reading, ReadLabels, Written
+from mnemic.memory.contract import MemoryModule, Reading, ReadLabels, Written
 from mnemic.memory.parts.entnet_write import EntNetWrite, prelu, remaining_shares, rewrite_slots
 
 
@@ -19,7 +19,7 @@ class EntityState(NamedTuple):
     slots: Tensor  # b s d
 
 
-class EntNet(nn.Module):
+class EntNet(MemoryModule):
     """Rewrite gated slots, each with the key of its entity, sentence by sentence.
 
     For each sentence s (equations 2 to 5): ``g_j = σ(s·h_j + s·w_j)``,
@@ -39,8 +39,6 @@ class EntNet(nn.Module):
     """
 
     num_tables = 2
-    num_uniforms = 0
-    ties_answers = False
     State = EntityState
     labels = ReadLabels(
         "read",

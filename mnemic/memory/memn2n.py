@@ -59,8 +59,9 @@ class MemN2N(AppendMemory):
     ) -> None:
         super().__init__()
         if hops < 1 or slots < 1 or not 0 <= noise <= 1:
-            received = f"hops = {hops}, slots = {slots}, noise = {noise}"
-            raise ValueError(f"memn2n takes hops and slots ≥ 1, noise from 0 to 1, not {received}")
+            raise ValueError(
+                f"memn2n takes hops and slots ≥ 1, noise from 0 to 1, not {hops = }, {slots = }, {noise = }"
+            )
         self.hops, self.num_slots, self.tying = hops, slots, tying
         self.noise, self.softmax, self.free_slots = noise, softmax, free_slots
         self.ties_answers = tying == "adjacent"

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.append import AppendMemory, Slots
+from mnemic.memory.append import AppendMemory, Slots, append_inputs
 from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels, Written
 from mnemic.memory.parts.contest import PairwiseScores, WriteTimeScorer, find_winner, margins_over, pair_without_time
 from mnemic.memory.parts.forget import FORGETS
@@ -73,7 +73,7 @@ class MemNN(AppendMemory):
 
     def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
         """Append the inputs as new slots; ``forget`` decides which slots leave."""
-        return self.forget.write(state, states, mask, max_slots=self.num_slots)
+        return append_inputs(state, states, mask, max_slots=self.num_slots, salience=self.forget.score_salience)
 
     def read(
         self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mnemic.encode.positions import SinusoidalPositions
 from mnemic.memory.append import gather_slots, slot_ages
-from mnemic.memory.contract import ATTENTION_CAPTION, Reading, ReadLabels, Written
+from mnemic.memory.contract import Reading, SegmentMemory, Written
 from mnemic.memory.parts.controller import CONTROLLERS, DEFAULT_CONTROLLER, Salience
 from mnemic.memory.parts.hops import MultiHopAttention
 from mnemic.recipe import ConfigError, build
@@ -45,7 +45,7 @@ class SelectiveState(NamedTuple):
         )
 
 
-class SelectiveMemory(nn.Module):
+class SelectiveMemory(SegmentMemory):
     """Keep the ``slots`` inputs of highest u unchanged; read with log u added.
 
     The selection is hard and nothing is blended: a slot is one input, so its source is exact. The
@@ -59,14 +59,9 @@ class SelectiveMemory(nn.Module):
     ``similarity_first``: as for ``MultiHopAttention``.
     """
 
-    num_tables = 1
-    num_uniforms = 0
-    ties_answers = False
     is_cut_sensitive = False  # several segments may be written at once
-    carries_segments = True
     State = SelectiveState
     when_full = "what was worth least is no longer kept"
-    labels = ReadLabels("hop {}", ATTENTION_CAPTION)
 
     def __init__(
         self,
@@ -132,10 +127,8 @@ class SelectiveMemory(nn.Module):
         input_numbers = state.told.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
         new_slots = (inputs, is_writable, salience_logits, torch.where(is_writable, input_numbers, -1))
         tensors = [torch.cat(pair, 1) for pair in zip(state[:4], new_slots)]
-        slots, slot_mask, slot_salience, sources = gather_slots(
-            tensors, select_kept_slots(tensors[1], tensors[2], self.num_slots)
-        )
-        new_state = SelectiveState(slots, slot_mask, slot_salience, sources, hidden, state.told + mask.sum(1))
+        kept_slots = select_kept_slots(tensors[1], tensors[2], self.num_slots)
+        new_state = SelectiveState._make([*gather_slots(tensors, kept_slots), hidden, state.told + mask.sum(1)])
         is_stored = (input_numbers.unsqueeze(2) == new_state.sources.unsqueeze(1)) & is_writable.unsqueeze(2)  # b n s
         return Written(new_state, is_stored.to(inputs.dtype), salience_logits=salience_logits)
 

@@ -49,8 +49,7 @@ class WMN(AppendMemory):
     ) -> None:
         super().__init__()
         if hops < 1 or heads < 1 or slots < 1:
-            received = f"hops = {hops}, heads = {heads}, slots = {slots}"
-            raise ValueError(f"wmn takes hops, heads and slots ≥ 1, not {received}")
+            raise ValueError(f"wmn takes hops, heads and slots ≥ 1, not {hops = }, {heads = }, {slots = }")
         self.hops, self.heads, self.num_slots, self.tanh = hops, heads, slots, tanh
         self.keys = nn.ModuleList(
             init_glorot(nn.Linear(width, heads * width, bias=False), num_blocks=heads) for _ in range(hops)

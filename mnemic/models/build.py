@@ -14,7 +14,8 @@ from mnemic.models.memory_network import MemoryNetwork
 from mnemic.models.segment_model import SegmentModel
 from mnemic.models.segment_text_model import SegmentTextModel
 from mnemic.models.text_model import TextModel
-from mnemic.recipe import ConfigError, build, construct, join_words, matches_type, parameters_of, select_kinds
+from mnemic.recipe import ConfigError, build, construct, join_words, kind_name, kind_of, matches_type, select_kinds
+from mnemic.recipe.build import parameters_of
 from mnemic.respond import RESPONSES
 
 REQUIRED_KEYS = ("width", "encode", "respond")
@@ -30,6 +31,13 @@ def build_model(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
     A ``MemoryNetwork``, or without ``memory`` a ``TextModel``; with ``segments`` a
     ``SegmentModel``, or, if it answers with classes, tags or spans, a ``SegmentTextModel``.
     ``sizes`` are facts of the data, such as the size of the vocabulary.
+
+    >>> recipe = mnemic.load_recipe("entnet", ["model.width=50"])
+    >>> network = mnemic.build_model(recipe["model"], {"vocab": 30, "max_length": 8})
+    >>> type(network).__name__, type(network.memory).__name__
+    ('MemoryNetwork', 'EntNet')
+    >>> sum(weight.numel() for weight in network.parameters())
+    14920
     """
     check_model(model)
     context = {"width": model["width"], **sizes}
@@ -42,12 +50,11 @@ def build_text_model(model: Mapping[str, Any], context: dict[str, Any]) -> TextM
     """Build a network without a memory: I over tokens and R over their states."""
     encode = build(select_kinds(ENCODERS, reads_texts=False), model["encode"], **context)
     context["words"] = encode.embeddings.tokens  # for responses that share them
-    responses, kind = select_kinds(RESPONSES, source="text"), model["respond"].get("kind")
-    if kind in RESPONSES and kind not in responses:
-        raise ConfigError(
-            f"a response of kind {kind!r} needs a memory: add model.memory, or respond with {join_words(responses)}"
-        )
-    respond = build(responses if kind in responses else RESPONSES, model["respond"], **context)
+    kind = kind_name(model["respond"])
+    if kind_of(RESPONSES, model["respond"]).source != "text":
+        known = join_words(select_kinds(RESPONSES, source="text"))
+        raise ConfigError(f"a response of kind {kind!r} needs a memory: add model.memory, or respond with {known}")
+    respond = build(RESPONSES, model["respond"], **context)
     if respond.needs_causal and not encode.is_causal:
         raise ConfigError(
             f'model.respond.kind = "{kind}" asks for words that this encoder has already read: '
@@ -107,7 +114,7 @@ def build_segment_model(model: Mapping[str, Any], context: dict[str, Any]) -> Se
     if respond.reads_segments:
         if memory is None or "mass" in model:
             raise ConfigError(
-                f"model.segments with model.respond.kind = {model['respond']['kind']!r} needs "
+                f"model.segments with model.respond.kind = {kind_name(model['respond'])!r} needs "
                 "model.memory, and takes no model.mass"
             )
         return construct(SegmentTextModel, model["segments"], name="segments", **parts)

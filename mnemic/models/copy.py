@@ -53,15 +53,8 @@ def stack_reads(reads: Sequence[MaskedReads]) -> MaskedReads:
     if len(copy_weights) < len(reads):
         return MaskedReads(states, None)
     num_sources = max(read.token_numbers.shape[1] for read in copy_weights)
-    return MaskedReads(
-        states,
-        CopyWeights(
-            *(
-                torch.stack(tensors, 1)
-                for tensors in zip(*(weights.pad_sources(num_sources) for weights in copy_weights))
-            )
-        ),
-    )
+    padded = (weights.pad_sources(num_sources) for weights in copy_weights)
+    return MaskedReads(states, CopyWeights(*(torch.stack(tensors, 1) for tensors in zip(*padded))))
 
 
 def token_ids_at(inputs: SegmentBatch, token_numbers: Tensor) -> Tensor:

@@ -13,9 +13,13 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+from mnemic.models.contract import BaseNetwork
 
-class StackedNetworks(nn.Module):
+
+class StackedNetworks(BaseNetwork):
     """Networks of one shape with stacked weights; inputs and outputs are stacked too."""
+
+    num_runs: int
 
     def __init__(self, networks: Sequence[nn.Module]) -> None:
         super().__init__()

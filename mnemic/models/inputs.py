@@ -41,15 +41,6 @@ class SegmentBatch(NamedTuple):
     sentence_ids: Tensor | None = None  # b s n, the token's sentence in its segment; -1 = none
     sizes: BatchSizes | None = None  # counted on the CPU, so that no code waits for the GPU
 
-    def slice_segments(self, start: int, end: int) -> "SegmentBatch":
-        """Keep the segments from ``start`` to below ``end``, with the whole question."""
-        slices: dict[str, Any] = {
-            name: tensor[:, start:end]
-            for name, tensor in self._asdict().items()
-            if isinstance(tensor, Tensor) and tensor.dim() == 3
-        }
-        return self._replace(**slices, sizes=None)
-
 
 class WriteProbe(NamedTuple):
     """One segment's write, and a read of some written items: inputs of the write losses."""

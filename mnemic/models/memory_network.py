@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mnemic.memory import Reading, Written
 from mnemic.memory.append import find_slots
+from mnemic.models.contract import BaseNetwork
 from mnemic.models.text_model import gather_rows
 
 
@@ -39,7 +40,7 @@ class ModelOutput(NamedTuple):
     segmentation_loss: Tensor | None = None  # b n, of a segmenter, during training
 
 
-class MemoryNetwork(nn.Module):
+class MemoryNetwork(BaseNetwork):
     """A network of four parts: encode (I), write (G), read (O) and respond (R).
 
     Every memory network of the library is this class with different parts. ``encode`` reads each
@@ -47,9 +48,17 @@ class MemoryNetwork(nn.Module):
     sentences of a story see each other. With ``segment``, outside training, a story is a stream of
     words, and the network writes the segments that it cuts the stream into;
     ``written.weights`` are still per sentence.
-    """
 
-    carries_memory = reads_windows_in_turn = False
+    >>> sizes = {"vocab": 30, "max_length": 8}  # words, and the longest text
+    >>> network = mnemic.build_model(mnemic.load_recipe("memn2n")["model"], sizes)
+    >>> isinstance(network, mnemic.MemoryNetwork)
+    True
+    >>> output = network(network.dummy_inputs(sizes))  # two sentences and a question
+    >>> output.logits.shape  # batch, questions, vocabulary
+    torch.Size([1, 1, 30])
+    >>> output.reading.weights.shape  # the evidence: batch, hops, heads, questions, slots
+    torch.Size([1, 3, 1, 1, 2])
+    """
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from mnemic.encode.masked_layer import MaskedLayer, MaskedPositions, find_masked_positions
 from mnemic.memory import Reading
+from mnemic.models.contract import BaseNetwork
 from mnemic.models.copy import MaskedReads, collect_reads, stack_reads, token_ids_at
 from mnemic.models.inputs import (
     IGNORE,
@@ -47,7 +48,7 @@ class EncodedSegments(NamedTuple):
     masked_positions: MaskedPositions | None  # of (b s) m
 
 
-class SegmentModel(nn.Module):
+class SegmentModel(BaseNetwork):
     """Encode, masked attention, write, read and answer, with one memory for all segments.
 
     ``truncate``: the answer's gradient reaches the writes of the last ``truncate`` segments of each
@@ -60,9 +61,7 @@ class SegmentModel(nn.Module):
     write.
     """
 
-    num_uniforms = 0  # training draws no random numbers but dropout's
-    carries_memory = True
-    reads_windows_in_turn = False  # it reads documents in segments, not windows
+    carries_memory = True  # of documents in segments, not of windows
 
     def __init__(
         self,
@@ -162,11 +161,8 @@ class SegmentModel(nn.Module):
         sentence_ids, num_sentences = inputs.sentence_ids.flatten(0, 1), sizes.max_sentences
         item_mask = any_per_sentence(sentence_ids >= 0, sentence_ids, num_sentences)
         writable = None if writable is None else any_per_sentence(writable, sentence_ids, num_sentences)
-        return (
-            pool_sentences(states, sentence_ids[sizes.segment_rows], num_sentences, root_scaled=self.pool == "root"),
-            item_mask,
-            writable,
-        )
+        text_ids, root_scaled = sentence_ids[sizes.segment_rows], self.pool == "root"
+        return pool_sentences(states, text_ids, num_sentences, root_scaled=root_scaled), item_mask, writable
 
     def write_segments(
         self, state: Any, encoded: EncodedSegments, probes: ProbeDetail = "none", inputs: SegmentBatch | None = None

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory import Reading
+from mnemic.models.contract import BaseNetwork
 from mnemic.models.scan_segments import SegmentInputs, SegmentStep, scan_segments
 from mnemic.models.text_model import WindowBatch, gather_rows, make_dummy_windows
 from mnemic.respond.classes import masked_mean
@@ -49,7 +50,7 @@ class SegmentTextOutput(NamedTuple):
     state: SegmentTextState
 
 
-class SegmentTextModel(nn.Module):
+class SegmentTextModel(BaseNetwork):
     """Encode, read, write and respond over the windows of texts, which must not overlap.
 
     The response sees ``h = norm(z + o + W₂ gelu(W₁ [z; o]))``. For tokens, z is the token's state
@@ -58,7 +59,6 @@ class SegmentTextModel(nn.Module):
     ``carry_memory``: as for ``SegmentModel``.
     """
 
-    num_uniforms = 0  # training draws no random numbers but dropout's
     carries_memory = reads_windows_in_turn = True
 
     def __init__(self, encode: Any, memory: Any, respond: Any, *, truncate: int = 0, carry_memory: bool = True) -> None:

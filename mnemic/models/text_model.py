@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from mnemic.encode.packed import PackedMask
 from mnemic.encode.token_encoder import TokenEncoder
+from mnemic.models.contract import BaseNetwork
 from mnemic.respond.contract import Response
 
 
@@ -45,14 +46,11 @@ class TextOutput(NamedTuple):
     states: Tensor  # b n d; 1 t d for a packed batch
 
 
-class TextModel(nn.Module):
+class TextModel(BaseNetwork):
     """A network without a memory, such as a plain BERT with a task head.
 
     The response gets no query and no reading; its mask says which states an answer may be about.
     """
-
-    num_uniforms = 0  # training draws no random numbers but dropout's
-    carries_memory = reads_windows_in_turn = False
 
     def __init__(self, encode: TokenEncoder, respond: Response) -> None:
         super().__init__()

@@ -6,7 +6,6 @@ from typing import Any
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.objectives.answers import AnswersLoss
 from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
-from mnemic.objectives.classes import ClassLoss, NumberLoss
 from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
@@ -14,8 +13,7 @@ from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining import PretrainingLoss
 from mnemic.objectives.ranking import RankingLoss
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
-from mnemic.objectives.spans import SpanLoss
-from mnemic.objectives.tags import TagLoss
+from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss
 
 OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answer": AnswerLoss,

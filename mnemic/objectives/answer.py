@@ -15,8 +15,7 @@ class AnswerLoss:
     """Cross-entropy of the answer; targets equal to IGNORE are left out."""
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
-        total, num_targets = cross_entropy(network(batch.inputs).logits, batch.answers)
-        return Loss(total, num_targets, carried)
+        return Loss(*cross_entropy(network(batch.inputs).logits, batch.answers), carried)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

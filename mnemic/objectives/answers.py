@@ -31,8 +31,7 @@ class AnswersLoss:
         negatives = sample_evenly(batch.entities, self.negatives, batch.candidates.sum())
         candidates = torch.cat([batch.candidates, negatives]).unique()
         logits = network(batch.inputs._replace(candidates=candidates)).logits
-        total, num_targets = marginal_nll(logits, batch.answers, candidates)
-        return Loss(total, num_targets, carried)
+        return Loss(*marginal_nll(logits, batch.answers, candidates), carried)
 
 
 def sample_evenly(ids: Tensor, count: int, start: Tensor) -> Tensor:

@@ -48,6 +48,9 @@ class BertMassLoss:
     ``MASKINGS``.
     """
 
+    trains_without_words = True  # by these losses alone, for a response that generates none
+    wordless_losses = ("ctrl", "read")
+
     def __init__(
         self,
         *,
@@ -64,9 +67,9 @@ class BertMassLoss:
         rank: bool = False,
         masking: Mapping[str, Any] = TOKEN_MASKING,
     ) -> None:
-        self.weights = {"pred": pred, "seq": seq, "ctrl": ctrl, "write": write, "read": read}
-        self.weights |= {"mlm": mlm, "nsp": nsp}
+        self.weights = {"pred": pred, "seq": seq, "ctrl": ctrl, "write": write, "read": read, "mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
+        self.active = {name for name, weight in self.weights.items() if weight}
         self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, rank
         self.masking = build(MASKINGS, masking)
 
@@ -75,7 +78,7 @@ class BertMassLoss:
 
     def compute_losses(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
         """Compute each loss by name; those of weight 0 are left out."""
-        active = {name for name, weight in self.weights.items() if weight}
+        active = self.active
         inputs, mlm_targets = batch.inputs, None
         if "mlm" in active:
             inputs, mlm_targets = self.mask_inputs(batch)
@@ -109,10 +112,9 @@ class BertMassLoss:
 
     def choose_probes(self, batch: Any) -> ProbeDetail:
         """Choose which probes of writing the active losses need."""
-        active = {name for name, weight in self.weights.items() if weight}
-        if "write" in active or ("read" in active and not batch.all_have_facts):
+        if "write" in self.active or ("read" in self.active and not batch.all_have_facts):
             return "read"
-        return "written" if active & {"ctrl", "read"} else "none"
+        return "written" if self.active & {"ctrl", "read"} else "none"
 
     def mask_inputs(self, batch: Any) -> tuple[SegmentBatch, Tensor]:
         """Mask some tokens of the documents; return the inputs and the original ids.
@@ -265,9 +267,8 @@ def read_loss(output: SegmentOutput, facts: Tensor, has_facts: Tensor, max_facts
     hop_facts = assign_hop_facts(facts, weights.shape[1], max_facts).to(gold.dtype)  # b k f
     targets = hop_facts @ gold.mT  # b k a, how much of each slot a hop should find
     has_target = (targets.sum(-1) > 0) & has_facts.unsqueeze(1)  # b k
-    losses = -(((weights * targets).sum(-1) + MIN_PROBABILITY).log() * has_target).sum(1) / has_target.sum(1).clamp(
-        min=1
-    )
+    log_probs = ((weights * targets).sum(-1) + MIN_PROBABILITY).log()  # b k
+    losses = -(log_probs * has_target).sum(1) / has_target.sum(1).clamp(min=1)
     total, count = losses.sum(), has_target.any(1).sum()
     for probe in output.write_probes:
         if probe.reading is None or probe.slots is None:

@@ -1,4 +1,8 @@
-"""The result of every objective: a summed loss, a count of targets, and carried state."""
+"""The result of every objective: a summed loss, a count of targets, and carried state.
+
+An objective is called with ``(network, batch, carried)`` and returns a ``Loss``. Class attribute
+``replaces``, if it has one: the kind of objective whose data and responses fit it, too.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -28,10 +32,7 @@ def sum_weighted(losses: Mapping[str, Loss], weights: Mapping[str, float]) -> Lo
     and so gets the sum of weighted means; over several batches or processes each batch counts by
     those targets. A loss without targets adds nothing. ``means`` has each mean, for the log.
     """
-    if unknown := [name for name in losses if name not in weights]:
-        raise ValueError(f"no weight for the loss {unknown[0]!r}; weights: {sorted(weights)}")
-    first = next(iter(losses.values()))
-    num_targets = first.num_targets.clamp(min=1)
+    num_targets = next(iter(losses.values())).num_targets.clamp(min=1)
     means = {name: loss.total / loss.num_targets.clamp(min=1) for name, loss in losses.items()}
     total = torch.stack([weights[name] * mean for name, mean in means.items()]).sum()
     detached_means = {name: mean.detach() for name, mean in means.items()}

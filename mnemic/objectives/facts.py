@@ -6,7 +6,6 @@ that the memory no longer holds is left out.
 Shapes: b batch, f facts, n inputs, m questions, k hops, h heads, s slots.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,52 +13,6 @@ from torch import Tensor, nn
 
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import Loss
-
-HopLoss = Callable[[Tensor, Tensor], Tensor]  # scores, gold (b k s each) → loss, b
-
-
-class AnswerAndFactsLoss:
-    """Cross-entropy of the answer, plus that of each hop's facts under a softmax over slots.
-
-    A hop without a fact is left out. ``answer`` and ``facts`` are the weights of the two: J =
-    α E(gates) + β E(answers) of DMN (Kumar et al. 2016), who train the gates alone at first, as a
-    phase with ``answer = 0`` does. The network itself need not use a softmax of the scores: DMN
-    opens gates with them.
-    """
-
-    def __init__(self, *, answer: float = 1.0, facts: float = 1.0) -> None:
-        self.answer, self.facts = answer, facts
-
-    def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
-        total, num_targets = sum_answer_and_hop_losses(network, batch, softmax_hop_loss, self.answer, self.facts)
-        return Loss(total, num_targets, carried)
-
-
-class AnswerAndGatesLoss:
-    """Cross-entropy of the answer, plus the binary cross-entropy of one gate per slot.
-
-    A gate should be open for a fact and closed otherwise; a hop without a fact should read nothing.
-    A gate has only read the sentences before it and cannot know that a later one is the better
-    fact, so this trains DMN less well than ``answer+facts``.
-    """
-
-    def __init__(self, *, answer: float = 1.0, facts: float = 1.0) -> None:
-        self.answer, self.facts = answer, facts
-
-    def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
-        total, num_targets = sum_answer_and_hop_losses(network, batch, gate_hop_loss, self.answer, self.facts)
-        return Loss(total, num_targets, carried)
-
-
-def sum_answer_and_hop_losses(
-    network: nn.Module, batch: Any, hop_loss: HopLoss, answer_weight: float, facts_weight: float
-) -> tuple[Tensor, Tensor]:
-    """Sum the weighted losses of answers and hops; count the questions."""
-    output = network(batch.inputs)
-    total, num_targets = cross_entropy(output.logits, batch.answers)
-    scores = output.reading.scores[:, :, 0, 0]  # b k s: one head, one question
-    gold = compute_gold_slots(batch.chain, output.written.weights, num_hops=scores.shape[1])
-    return answer_weight * total + facts_weight * hop_loss(scores, gold).sum(), num_targets
 
 
 def compute_gold_slots(chain: Tensor, write_weights: Tensor, *, num_hops: int) -> Tensor:
@@ -88,3 +41,36 @@ def gate_hop_loss(scores: Tensor, gold: Tensor) -> Tensor:
     """Binary cross-entropy of each gate, summed over hops and slots: b."""
     losses = nn.functional.binary_cross_entropy_with_logits(scores, gold, reduction="none")
     return losses.sum((1, 2))
+
+
+class AnswerAndFactsLoss:
+    """Cross-entropy of the answer, plus that of each hop's facts under a softmax over slots.
+
+    A hop without a fact is left out. ``answer`` and ``facts`` are the weights of the two: J =
+    α E(gates) + β E(answers) of DMN (Kumar et al. 2016), who train the gates alone at first, as a
+    phase with ``answer = 0`` does. The network itself need not use a softmax of the scores: DMN
+    opens gates with them.
+    """
+
+    hop_loss = staticmethod(softmax_hop_loss)
+
+    def __init__(self, *, answer: float = 1.0, facts: float = 1.0) -> None:
+        self.answer, self.facts = answer, facts
+
+    def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
+        output = network(batch.inputs)
+        total, num_targets = cross_entropy(output.logits, batch.answers)
+        scores = output.reading.scores[:, :, 0, 0]  # b k s: one head, one question
+        gold = compute_gold_slots(batch.chain, output.written.weights, num_hops=scores.shape[1])
+        return Loss(self.answer * total + self.facts * self.hop_loss(scores, gold).sum(), num_targets, carried)
+
+
+class AnswerAndGatesLoss(AnswerAndFactsLoss):
+    """Cross-entropy of the answer, plus the binary cross-entropy of one gate per slot.
+
+    A gate should be open for a fact and closed otherwise; a hop without a fact should read nothing.
+    A gate has only read the sentences before it and cannot know that a later one is the better
+    fact, so this trains DMN less well than ``answer+facts``.
+    """
+
+    hop_loss = staticmethod(gate_hop_loss)

@@ -8,7 +8,6 @@ Shapes: b batch, n tokens, v random ids.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -20,43 +19,27 @@ NUM_UNIFORMS = 3  # per token: is it chosen, how is it replaced, by which random
 MASK_SHARE, KEEP_SHARE = 0.8, 0.1  # of chosen tokens; the rest become random tokens
 
 
-class MaskedTokens(NamedTuple):
-    """Token ids after masking, and the original ids to predict."""
-
-    inputs: Tensor  # b n
-    targets: Tensor  # b n, the original id of chosen tokens, else IGNORE
-
-
-class Masking(Protocol):
-    """Choose the tokens to predict: bool b n.
-
-    Each argument is b n: tokens that may not be chosen, tokens that start a word, uniform numbers.
-    """
-
-    @property
-    def rate(self) -> float: ...  # the expected share of chosen tokens
-
-    def __call__(self, unmaskable: Tensor, word_starts: Tensor, uniforms: Tensor) -> Tensor: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class TokenMasking:
     """Choose each token independently with probability ``rate`` (Devlin et al. 2019, 3.1).
 
     Where we differ from BERT, as RoBERTa does: the number of chosen tokens per sequence varies.
+    Each argument of a call is b n: tokens that may not be chosen, tokens that start a word, uniform
+    numbers. The result is b n, the tokens to predict.
     """
 
-    rate: float = 0.15
+    rate: float = 0.15  # the expected share of chosen tokens
 
     def __post_init__(self) -> None:
-        check_rate(self.rate)
+        if not 0 < self.rate <= 1:
+            raise ConfigError(f"the rate of masking is a share above 0 and up to 1, not {self.rate}")
 
     def __call__(self, unmaskable: Tensor, word_starts: Tensor, uniforms: Tensor) -> Tensor:
         return (uniforms < self.rate) & ~unmaskable
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordMasking:
+class WordMasking(TokenMasking):
     """Choose whole words with probability ``rate``, by the number of their first token.
 
     Whole-word masking of BERT's authors (2019), and of Cui et al. 2019 for Chinese. A word is a
@@ -64,41 +47,25 @@ class WordMasking:
     is decided separately, as in the authors' code.
     """
 
-    rate: float = 0.15
-
-    def __post_init__(self) -> None:
-        check_rate(self.rate)
-
     def __call__(self, unmaskable: Tensor, word_starts: Tensor, uniforms: Tensor) -> Tensor:
         positions = torch.arange(word_starts.shape[-1], device=word_starts.device)  # n
         word_start = torch.where(word_starts, positions, 0).cummax(-1).values  # b n
         return (uniforms.gather(-1, word_start) < self.rate) & ~unmaskable
 
 
-MASKINGS: dict[str, Callable[..., Masking]] = {"tokens": TokenMasking, "words": WordMasking}
+MASKINGS: dict[str, Callable[..., TokenMasking]] = {"tokens": TokenMasking, "words": WordMasking}
 
 
 def mask_tokens(
     ids: Tensor, mask: Tensor, uniforms: Tensor, *, mask_id: Tensor | int, random_ids: Tensor
-) -> MaskedTokens:
+) -> tuple[Tensor, Tensor]:
     """Replace the tokens in ``mask``: 80 % by ``mask_id``, 10 % by random ids, 10 % stay.
 
+    Return the new ids and the targets: the original id of tokens in ``mask``, else IGNORE.
     ``ids``, ``mask``: b n; ``uniforms`` 2 b n; ``random_ids`` v: the ids to draw from.
     """
     action, choice = uniforms
     index = (choice * len(random_ids)).long().clamp(max=len(random_ids) - 1)
     inputs = torch.where(mask & (action < MASK_SHARE), mask_id, ids)
     inputs = torch.where(mask & (action >= MASK_SHARE + KEEP_SHARE), random_ids[index], inputs)
-    return MaskedTokens(inputs, torch.where(mask, ids, IGNORE))
-
-
-def unmask_tokens(masked: MaskedTokens) -> Tensor:
-    """Restore the original ids: b n."""
-    inputs, targets = masked
-    return torch.where(targets == IGNORE, inputs, targets)
-
-
-def check_rate(rate: float) -> None:
-    """Raise an error if a masking rate is not in (0, 1]."""
-    if not 0 < rate <= 1:
-        raise ConfigError(f"the rate of masking is a share above 0 and up to 1, not {rate}")
+    return inputs, torch.where(mask, ids, IGNORE)

@@ -14,7 +14,7 @@ from mnemic.encode.packed import find_true_positions
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import CarriedState, Loss
-from mnemic.objectives.masking import MASKINGS, NUM_UNIFORMS, Masking, mask_tokens
+from mnemic.objectives.masking import MASKINGS, NUM_UNIFORMS, TokenMasking, mask_tokens
 from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError, build
 from mnemic.respond.pretraining import PretrainingLogits
@@ -49,17 +49,19 @@ class PretrainingLoss:
         masked = mask_batch(batch, self.masking)
         predictions = network(masked.inputs).logits
         mlm, nsp = self.weights["mlm"], self.weights["nsp"]
-        if not nsp:
-            return Loss(mlm * (mlm_loss := masked_token_loss(predictions, masked)).total, mlm_loss.num_targets, carried)
-        nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.next_sentence_labels)  # b
         if not mlm:
+            nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.next_sentence_labels)  # b
             return Loss(nsp * nsp_losses.sum(), (batch.next_sentence_labels != IGNORE).sum(), carried)
-        mlm_loss = masked_token_loss(predictions, masked)
-        mean_masked = self.masking.rate * (~batch.unmaskable).sum(1)  # b
-        return Loss(mlm * mlm_loss.total + nsp * (mean_masked * nsp_losses).sum(), mlm_loss.num_targets, carried)
+        total, num_targets, *_ = masked_token_loss(predictions, masked)
+        total = mlm * total
+        if nsp:
+            nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.next_sentence_labels)  # b
+            mean_masked = self.masking.rate * (~batch.unmaskable).sum(1)  # b
+            total = total + nsp * (mean_masked * nsp_losses).sum()
+        return Loss(total, num_targets, carried)
 
 
-def mask_batch(batch: Any, masking: Masking) -> MaskedBatch:
+def mask_batch(batch: Any, masking: TokenMasking) -> MaskedBatch:
     """Mask tokens of a batch, with random numbers that depend on its keys alone."""
     uniforms = make_uniforms(batch.mask_seeds, batch.tokens.shape[1], NUM_UNIFORMS)  # r b n
     mask = masking(batch.unmaskable, batch.word_starts, uniforms[0])
@@ -68,9 +70,8 @@ def mask_batch(batch: Any, masking: Masking) -> MaskedBatch:
     )
     if batch.max_tokens:
         mean_count = masking.rate * batch.max_tokens
-        positions = find_true_positions(
-            mask, min(ceil(mean_count + MAX_DEVIATIONS * sqrt(mean_count)), batch.max_tokens)
-        )
+        max_count = ceil(mean_count + MAX_DEVIATIONS * sqrt(mean_count))
+        positions = find_true_positions(mask, min(max_count, batch.max_tokens))
     else:
         positions = mask.flatten().nonzero().squeeze(1)
     padded_targets = torch.cat([targets.flatten(), targets.new_full((1,), IGNORE)])

@@ -38,8 +38,8 @@ class RetrieveAndReadLoss:
         self.weights = {"spans": spans, "keys": keys, "passages": passages}
         check_weights(self.weights)
         if not temperature > 0 or not 0 <= label_smoothing < 1:
-            values = f"temperature = {temperature}, smooth = {label_smoothing}"
-            raise ConfigError(f"reading takes a temperature > 0 and 0 ≤ smooth < 1, not {values}")
+            values = f"temperature = {temperature}, label_smoothing = {label_smoothing}"
+            raise ConfigError(f"reading takes a temperature > 0 and 0 ≤ label_smoothing < 1, not {values}")
         self.temperature, self.smooth = temperature, label_smoothing
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:

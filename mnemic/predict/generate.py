@@ -36,7 +36,7 @@ def generate_answers(checkpoint: "Checkpoint", texts: Sequence[str], *, num_beam
     check_method(checkpoint, "generate")
     examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
     dataset = make_seq2seq_dataset(examples, require_subwords(checkpoint.tokenizer), checkpoint.sizes["max_length"])
-    device_dataset = dataset.to(device_of(checkpoint))
+    device_dataset = dataset.to(checkpoint.network.device)
     results = []
     for candidates, (seen, total) in zip(
         generate_candidates(checkpoint.network, device_dataset, num_beams), dataset.token_counts.tolist()
@@ -74,7 +74,7 @@ def continue_texts(
     sampling: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     results = []
     for ids in checkpoint.tokenizer.encode_batch(check_texts(texts)):
-        generator = torch.Generator(device=device_of(checkpoint)).manual_seed(seed)
+        generator = torch.Generator(device=checkpoint.network.device).manual_seed(seed)
         prompt = [end_id, *ids][-max_context:]
         sequences = sample_texts(
             *start_decoding(checkpoint, prompt), end_id=end_id, max_tokens=max_words, generator=generator, **sampling
@@ -99,7 +99,7 @@ def measure_perplexity(checkpoint: "Checkpoint", texts: Sequence[str]) -> list[T
             continue
         document = join_documents([ids], end_id)
         dataset = make_token_dataset(document, tokenizer, max_tokens=data_source.length, context=data_source.context)
-        loss, targets = compute_word_losses(checkpoint.network, dataset.to(device_of(checkpoint)))
+        loss, targets = compute_word_losses(checkpoint.network, dataset.to(checkpoint.network.device))
         loss, unknown = loss[:-1].double(), targets[:-1] == dataset.unknown_id
         metrics = summarize_losses(loss, unknown)
         known_perplexity = metrics["known words"] if not unknown.all() else None
@@ -140,7 +140,7 @@ def start_decoding(checkpoint: "Checkpoint", prompt: list[int]) -> tuple[Any, An
     generates padding or the unknown word.
     """
     network, tokenizer = checkpoint.network.eval(), checkpoint.tokenizer
-    prompt_ids = torch.tensor([prompt], device=device_of(checkpoint))
+    prompt_ids = torch.tensor([prompt], device=checkpoint.network.device)
     special_ids = torch.tensor([tokenizer.pad, tokenizer.unknown], device=prompt_ids.device)
 
     def encode_tokens(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
@@ -156,8 +156,3 @@ def start_decoding(checkpoint: "Checkpoint", prompt: list[int]) -> tuple[Any, An
 
     state = encode_tokens(prompt_ids[:, :-1], None)[1] if len(prompt) > 1 else None
     return step, state, prompt_ids[:, -1]
-
-
-def device_of(checkpoint: "Checkpoint") -> torch.device:
-    """Return the device of a checkpoint's network."""
-    return next(checkpoint.network.parameters()).device

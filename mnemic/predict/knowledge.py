@@ -12,26 +12,18 @@ from mnemic.data import DATASETS
 from mnemic.data.knowledge.batches import encode_questions
 from mnemic.data.knowledge.dataset import KnowledgeEncoder
 from mnemic.data.knowledge.format import KnowledgeError, KnowledgeQuestion
-from mnemic.data.knowledge.key_value import bracket_entity
-from mnemic.predict.story import (
-    MAX_ANSWERS,
-    SentenceEvidence,
-    StoryAnswer,
-    compute_sentence_weights,
-    hop_gates_of,
-    quote_words,
-)
-from mnemic.recipe import build
+from mnemic.data.knowledge.slots import bracket_entity
+from mnemic.predict.story import MAX_ANSWERS, StoryAnswer, collect_evidence, hop_gates_of, quote_words
+from mnemic.recipe import build, kind_name, kind_of
 from mnemic.text import WordTokenizer
 
-KNOWLEDGE_KINDS = ("knowledge", "generated-knowledge")  # data kinds with a knowledge base
 # What a slot holds, by data.keys; else a window.
 ITEM_NAMES = {"facts": "fact", "sentences": "sentence"}
 
 
 def has_knowledge_base(checkpoint: Checkpoint) -> bool:
     """Return whether a network was trained on a knowledge base rather than on stories."""
-    return checkpoint.recipe["data"].get("kind") in KNOWLEDGE_KINDS
+    return bool(kind_of(DATASETS, checkpoint.recipe["data"]).has_knowledge_base)
 
 
 @torch.no_grad()
@@ -56,15 +48,12 @@ def ask_knowledge_base(checkpoint: Checkpoint, question: str) -> StoryAnswer:
             f"{' or '.join(suggest_entities(question, encoder))}"
         )
     output = checkpoint.network.eval()(dataset.batch(torch.tensor([0])).inputs)
-    evidence = tuple(
-        SentenceEvidence(number, encoder.slot_texts[slot_ids[number]], tuple(weights))
-        for number, weights in compute_sentence_weights(output).items()
-    )
+    evidence = collect_evidence(output, [encoder.slot_texts[slot] for slot in slot_ids])
     logits = output.logits[0, 0].masked_fill(~dataset.entities, -torch.inf)
     ranked = rank_entities(logits, encoder.content.names, tokenizer)
     unknown = tokenizer.find_unknown_words(question)
     notes = (f"the model does not know {quote_words(unknown)}, left out of the question",) if unknown else ()
-    kind = checkpoint.recipe["model"]["memory"]["kind"]
+    kind = kind_name(checkpoint.recipe["model"]["memory"])
     sizes = (len(evidence), len(slot_ids))
     return StoryAnswer(*ranked[0], ranked, evidence, *sizes, notes, memory=kind, taken=hop_gates_of(output), item=item)
 

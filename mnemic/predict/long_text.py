@@ -21,11 +21,11 @@ from mnemic.data.long_context.batches import LongDocument, LongExample, add_spec
 from mnemic.data.long_context.hide import SentenceTokens, cut_segments
 from mnemic.encode.precision import Precision, bfloat16_autocast
 from mnemic.models.inputs import SegmentBatch
-from mnemic.models.segment_model import SegmentModel
 from mnemic.predict.extract_answer import extract_answer, quote_evidence
 from mnemic.predict.memory_state import State, StateError, TextRecord, hash_weights, load_state_file, thin_snapshots
 from mnemic.predict.results import MemoryAnswer
 from mnemic.predict.slot_evidence import merge_evidence, rank_slots
+from mnemic.recipe import kind_name
 from mnemic.respond.generate import greedy_search
 from mnemic.text.rules import find_paragraph_starts, find_sentence_ends
 
@@ -117,7 +117,7 @@ def can_generate(checkpoint: "Checkpoint") -> bool:
     return bool(checkpoint.recipe["objective"].get("pred", 1.0))
 
 
-def decode_answer(network: SegmentModel, tokenizer: Any, answer_state: Tensor) -> tuple[str, float]:
+def decode_answer(network: Any, tokenizer: Any, answer_state: Tensor) -> tuple[str, float]:
     """Decode an answer greedily; return its text and its probability."""
     start_ids = torch.tensor([tokenizer.cls], device=answer_state.device)
     decoder_state = network.respond.start_decoding(answer_state.squeeze(1))
@@ -133,12 +133,12 @@ def load_state(checkpoint: "Checkpoint", path: str | Path) -> State:
     return check_state(load_state_file(path), require_memory_model(checkpoint))
 
 
-def create_empty_state(checkpoint: "Checkpoint", network: SegmentModel) -> State:
+def create_empty_state(checkpoint: "Checkpoint", network: Any) -> State:
     """Create the state of a network that has read nothing."""
     token_embeddings = network.encode.embeddings.tokens
     template = torch.zeros(1, 0, network.encode.width, dtype=token_embeddings.dtype)
     return State(
-        kind=checkpoint.recipe["model"]["memory"]["kind"],
+        kind=kind_name(checkpoint.recipe["model"]["memory"]),
         network=hash_weights(network),
         memory=network.empty_memory(1, template),
         spans=torch.zeros(0, 2, dtype=torch.long),
@@ -150,11 +150,7 @@ def create_empty_state(checkpoint: "Checkpoint", network: SegmentModel) -> State
 
 @torch.no_grad()
 def read_segments(
-    checkpoint: "Checkpoint",
-    network: SegmentModel,
-    state: State,
-    segments: Iterator[list[SentenceTokens]],
-    precision: Precision,
+    checkpoint: "Checkpoint", network: Any, state: State, segments: Iterator[list[SentenceTokens]], precision: Precision
 ) -> Iterator[State]:
     """Write segments into a memory; yield the state after each encoded batch of segments."""
     network.eval()
@@ -162,7 +158,7 @@ def read_segments(
     stride, num_segments, num_seen = state.stride, state.segments, state.seen
     while (segment_batch := list(islice(segments, SEGMENTS_PER_BATCH))) and any(segment_batch):
         inputs = build_segment_batch(checkpoint, segment_batch)
-        with bfloat16_autocast(device_of(network), precision):
+        with bfloat16_autocast(network.device, precision):
             encoded = network.encode_segments(inputs)
         for number, step in enumerate(network.scan(memory, encoded)):
             memory, num_segments = step.state, num_segments + 1
@@ -226,7 +222,7 @@ def build_segment_batch(
     no_ids = np.zeros(0, dtype=np.int64)
     document = LongDocument(iter(()), LongExample((), no_ids, no_ids, (), 0))
     arrays = fill_arrays([document], [list(segments)], tokenizer, checkpoint.sizes["max_length"])
-    device = device_of(checkpoint.network)
+    device = checkpoint.network.device
     tokens, sentences, _ = (torch.from_numpy(array).to(device) for array in arrays)
     in_text = sentences >= 0
     query = torch.from_numpy(question_ids).long().unsqueeze(0).to(device)
@@ -237,10 +233,10 @@ def build_segment_batch(
     )  # fmt: skip
 
 
-def require_memory_model(checkpoint: "Checkpoint") -> SegmentModel:
+def require_memory_model(checkpoint: "Checkpoint") -> Any:
     """Return the checkpoint's network if it can read a text into a memory; else raise."""
     network = checkpoint.network
-    if not isinstance(network, SegmentModel) or network.memory is None:
+    if network.respond.source != "carried memory" or network.memory is None:
         raise ValueError(
             "this network reads no text into a memory that can be asked; bert-mass does, which "
             "comes with mnemic, and so does what recipes with model.segments train, such as keeps"
@@ -253,7 +249,7 @@ def require_memory_model(checkpoint: "Checkpoint") -> SegmentModel:
     return network
 
 
-def check_state(state: State, network: SegmentModel) -> State:
+def check_state(state: State, network: Any) -> State:
     """Return ``state`` if this network wrote it; else raise a StateError."""
     if not isinstance(state, State):
         raise StateError(
@@ -270,12 +266,7 @@ def check_state(state: State, network: SegmentModel) -> State:
     return state
 
 
-def move_memory(memory: Any, network: SegmentModel | None) -> Any:
+def move_memory(memory: Any, network: Any) -> Any:
     """Move the memory's tensors to the network's device, or to the CPU without a network."""
-    device = torch.device("cpu") if network is None else device_of(network)
+    device = torch.device("cpu") if network is None else network.device
     return tree_map(lambda tensor: tensor.to(device), memory)
-
-
-def device_of(network: Any) -> torch.device:
-    """Return the device of a network's parameters."""
-    return next(network.parameters()).device

@@ -54,7 +54,21 @@ class StateError(ValueError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class State:
-    """An immutable memory of the texts that a network has read."""
+    """An immutable memory of the texts that a network has read.
+
+    >>> text = "The museum was founded by Edith Marlowe in 1897. Visitors pay nothing on Sundays."
+    >>> model = mnemic.load("bert-mass")
+    >>> state = model.remember(text, name="museum.txt")
+    >>> state
+    State(selective: 1 texts, 17 of 17 tokens, 2 of 256 slots filled)
+    >>> [text[slot.sources[0].start : slot.sources[0].end] for slot in state.contents()]
+    ['The museum was founded by Edith Marlowe in 1897.', 'Visitors pay nothing on Sundays.']
+    >>> state.forget(0, 48).filled  # a new state without the first sentence
+    1
+    >>> state.save("museum.mem")
+    >>> model.load_state("museum.mem") == state
+    True
+    """
 
     kind: str  # of the memory
     network: str  # digest of the weights that wrote it: another network could not read it

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from mnemic.data import WINDOW_KINDS
-from mnemic.recipe import ConfigError, join_words
+from mnemic.data import DATASETS
+from mnemic.recipe import ConfigError, join_words, kind_of
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
@@ -25,7 +25,7 @@ def methods_of(checkpoint: "Checkpoint") -> tuple[str, ...]:
     methods: tuple[str, ...] = checkpoint.network.respond.methods
     if methods == ("classify", "rate"):  # classes have names, numbers have none
         methods = ("classify",) if checkpoint.labels else ("rate",)
-    if checkpoint.recipe["data"].get("kind") in WINDOW_KINDS:
+    if kind_of(DATASETS, checkpoint.recipe["data"]).layout == "windows":
         methods = (*methods, "embed")
     return methods
 

@@ -12,6 +12,7 @@ from mnemic.encode.precision import Precision
 from mnemic.predict import generate, long_text, results, story, text_tasks
 from mnemic.predict.memory_state import State
 from mnemic.predict.methods import METHODS, MethodError, describe_missing, methods_of
+from mnemic.predict.text_tasks import TextOrPair, build_window_options
 from mnemic.recipe import Recipe, join_words
 from mnemic.text import Tokenizer
 from mnemic.text.windows import Truncation
@@ -23,7 +24,7 @@ def load(folder: str | Path, *, precision: Precision = "float32", device: str | 
     Every file is checked first. With another ``precision`` than float32 (see
     ``mnemic.encode.prepare_for_inference``) the network is for inference only.
 
-    >>> load("reader")
+    >>> mnemic.load("reader")
     Model('reader': answer, embed)
     """
     checkpoint = load_checkpoint(folder, precision=precision)
@@ -36,7 +37,7 @@ class Model:
 
     ``methods`` names them; another one raises an ``AttributeError`` that does so, too.
 
-    >>> load("reader").methods
+    >>> mnemic.load("reader").methods
     ('answer', 'embed')
     """
 
@@ -86,30 +87,28 @@ class Model:
         return self.checkpoint.progress
 
     def classify(
-        self,
-        texts: Sequence[text_tasks.TextOrPair],
-        *,
-        overlap: int | None = None,
-        truncation: Truncation | None = None,
+        self, texts: Sequence[TextOrPair], *, overlap: int | None = None, truncation: Truncation | None = None
     ) -> list[results.Classification]:
         """Classify each text, or pair of texts."""
-        return text_tasks.classify_texts(self.checkpoint, texts, overlap=overlap, truncation=truncation)
+        return text_tasks.classify_texts(
+            self.checkpoint, texts, build_window_options(self.checkpoint, overlap, truncation)
+        )
 
     def rate(
-        self,
-        texts: Sequence[text_tasks.TextOrPair],
-        *,
-        overlap: int | None = None,
-        truncation: Truncation | None = None,
+        self, texts: Sequence[TextOrPair], *, overlap: int | None = None, truncation: Truncation | None = None
     ) -> list[results.Rating]:
         """Predict a number for each text, or pair of texts."""
-        return text_tasks.predict_numbers(self.checkpoint, texts, overlap=overlap, truncation=truncation)
+        return text_tasks.predict_numbers(
+            self.checkpoint, texts, build_window_options(self.checkpoint, overlap, truncation)
+        )
 
     def tag(
         self, texts: Sequence[str], *, overlap: int | None = None, truncation: Truncation | None = None
     ) -> list[results.TaggedText]:
         """Find the named entities of each text."""
-        return text_tasks.tag_entities(self.checkpoint, texts, overlap=overlap, truncation=truncation)
+        return text_tasks.tag_entities(
+            self.checkpoint, texts, build_window_options(self.checkpoint, overlap, truncation)
+        )
 
     @overload
     def answer(
@@ -122,25 +121,20 @@ class Model:
     ) -> list[results.SpanAnswer]: ...
 
     def answer(
-        self,
-        question: str | list[str],
-        text: str | list[str],
-        *,
-        overlap: int | None = None,
-        truncation: Truncation | None = None,
+        self, question: Any, text: Any, *, overlap: int | None = None, truncation: Truncation | None = None
     ) -> results.SpanAnswer | list[results.SpanAnswer]:
         """Find the span of a text that answers a question; lists are answered in pairs.
 
         >>> text = "The lease ends on 30 June."
-        >>> load("reader").answer("When does the lease end?", text).quote(text)
+        >>> mnemic.load("reader").answer("When does the lease end?", text).quote(text)
         '30 June'
         """
         is_single = isinstance(question, str) or isinstance(text, str)
         questions, texts = ([question], [text]) if is_single else (list(question), list(text))
         if len(questions) != len(texts):
             raise ValueError(f"one text per question, not {len(questions)} questions and {len(texts)} texts")
-        pairs: Any = list(zip(questions, texts))
-        answers = text_tasks.answer_questions(self.checkpoint, pairs, overlap=overlap, truncation=truncation)
+        options = build_window_options(self.checkpoint, overlap, truncation)
+        answers = text_tasks.answer_questions(self.checkpoint, list(zip(questions, texts)), options)
         return answers[0] if is_single else answers
 
     def embed(
@@ -153,12 +147,11 @@ class Model:
     ) -> results.TextEmbeddings:
         """Embed each text, and with ``sentences`` its sentences, as vectors of length 1.
 
-        >>> load("reader").embed(["a cat", "a kitten", "a tax form"]).vectors.shape
+        >>> mnemic.load("reader").embed(["a cat", "a kitten", "a tax form"]).vectors.shape
         torch.Size([3, 384])
         """
-        return text_tasks.embed_texts(
-            self.checkpoint, texts, overlap=overlap, truncation=truncation, with_sentences=sentences
-        )
+        options = build_window_options(self.checkpoint, overlap, truncation)
+        return text_tasks.embed_texts(self.checkpoint, texts, options, with_sentences=sentences)
 
     def generate(self, texts: Sequence[str], *, num_beams: int = 1) -> list[results.GeneratedText]:
         """Generate the answer to each text, greedily or by beam search."""
@@ -200,7 +193,8 @@ class Model:
     def ask(self, state: State, question: str, *, text: str | None = None) -> results.MemoryAnswer:
         """Answer from a memory alone, with the spans of the text that were read.
 
-        >>> model, text = load("bert-mass"), "The museum was founded by Edith Marlowe in 1897."
+        >>> text = "The museum was founded by Edith Marlowe in 1897."
+        >>> model = mnemic.load("bert-mass")
         >>> model.ask(model.remember(text), "Who founded the museum?", text=text).text
         'Edith Marlowe'
         """
@@ -213,7 +207,8 @@ class Model:
     def ask_story(self, sentences: Sequence[str], question: str) -> story.StoryAnswer:
         """Answer a question about a story, with the weight of each sentence at each hop.
 
-        >>> load("entnet-babi").ask_story(["Mary went to the garden."], "Where is Mary?").text
+        >>> model = mnemic.load("entnet-babi")
+        >>> model.ask_story(["Mary went to the garden."], "Where is Mary?").text
         'garden'
         """
         return story.ask_story(self.checkpoint, sentences, question)

@@ -31,7 +31,17 @@ class SlotEvidence(NamedTuple):
 
 @dataclass(frozen=True)
 class MemoryAnswer:
-    """An answer from memory alone, with the spans of the text it was read from."""
+    """An answer from memory alone, with the spans of the text it was read from.
+
+    >>> text = "The museum was founded by Edith Marlowe in 1897. Visitors pay nothing on Sundays."
+    >>> model = mnemic.load("bert-mass")
+    >>> answer = model.ask(model.remember(text), "Who founded the museum?", text=text)
+    >>> answer.text
+    'Edith Marlowe'
+    >>> span = answer.evidence[0]
+    >>> text[span.start : span.end]
+    'The museum was founded by Edith Marlowe in 1897.'
+    """
 
     # The answer's words. Empty if the network generates none and the reader extracts none: then
     # the evidence is the answer. Without evidence, too, nothing is remembered.
@@ -47,7 +57,17 @@ class MemoryAnswer:
 
 @dataclass(frozen=True)
 class Classification:
-    """The predicted class of a text, or of a pair of texts."""
+    """The predicted class of a text, or of a pair of texts.
+
+    >>> model = mnemic.load("runs/reviews")  # of `mnemic train bert-classes`
+    >>> result = model.classify(["a lovely film"])[0]
+    >>> result.label
+    'good'
+    >>> [label for label, probability in result.ranked]
+    ['good', 'bad']
+    >>> result.seen == result.total  # every token was read
+    True
+    """
 
     label: str
     probability: float
@@ -83,7 +103,15 @@ class Entity:
 
 @dataclass(frozen=True)
 class TaggedText:
-    """The named entities of a text, in order."""
+    """The named entities of a text, in order.
+
+    >>> model = mnemic.load("runs/names")  # of `mnemic train bert-tags`
+    >>> text = "Ada Berg lives in London ."
+    >>> for entity in model.tag([text])[0].entities:
+    ...     print(entity.kind, entity.quote(text), entity.start, entity.end)
+    person Ada Berg 0 8
+    place London 18 24
+    """
 
     entities: tuple[Entity, ...]
     seen: int
@@ -92,7 +120,15 @@ class TaggedText:
 
 @dataclass(frozen=True)
 class SpanAnswer:
-    """The best span that answers a question, and the probability of no answer."""
+    """The best span that answers a question, and the probability of no answer.
+
+    >>> text, model = "Bram Stoker wrote Dracula in 1897.", mnemic.load("reader")
+    >>> answer = model.answer("Who wrote Dracula?", text)
+    >>> answer.quote(text), answer.has_answer
+    ('Bram Stoker', True)
+    >>> model.answer("Where was he born?", text).has_answer
+    False
+    """
 
     start: int  # offsets into the text, half open
     end: int
@@ -113,7 +149,15 @@ class SpanAnswer:
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """A generated answer to a text, or its continuation."""
+    """A generated answer to a text, or its continuation.
+
+    >>> model = mnemic.load("runs/dates")  # of `mnemic train dates`
+    >>> result = model.generate(["the third of march nineteen eighty four"], num_beams=2)[0]
+    >>> result.text
+    '1984-03-03'
+    >>> len(result.ranked)  # one candidate per beam, with its log-probability
+    2
+    """
 
     text: str
     score: float  # log-probability of the generated text
@@ -134,7 +178,15 @@ class TextPerplexity:
 
 @dataclass(frozen=True)
 class TextEmbeddings:
-    """Embeddings of texts: vectors of length 1."""
+    """Embeddings of texts: vectors of length 1.
+
+    >>> model = mnemic.load("reader")
+    >>> passages = ["Bram Stoker wrote Dracula in 1897.", "The rent is 700 euros a month."]
+    >>> question = model.embed(["Who wrote Dracula?"]).vectors[0]
+    >>> similarities = model.embed(passages).vectors @ question  # cosine
+    >>> passages[similarities.argmax()]
+    'Bram Stoker wrote Dracula in 1897.'
+    """
 
     vectors: Tensor  # e d
     seen: tuple[int, ...]

@@ -11,7 +11,7 @@ from mnemic.data.babi.batches import encode_examples
 from mnemic.data.babi.dataset import StoryFolder
 from mnemic.data.babi.format import StoryError, StoryExample
 from mnemic.models import ModelOutput
-from mnemic.respond import FROM_MEMORY
+from mnemic.recipe import kind_name
 from mnemic.text import WordTokenizer
 
 MAX_ANSWERS = 3  # that are returned, with the best
@@ -48,7 +48,15 @@ class SlotActivity:
 
 @dataclass(frozen=True)
 class StoryAnswer:
-    """An answer with its probability, the next best answers, and its evidence."""
+    """An answer with its probability, the next best answers, and its evidence.
+
+    >>> story = ["Mary took the milk.", "John went to the office.", "Mary went to the garden."]
+    >>> answer = mnemic.load("wmn-babi").ask_story(story, "Where is the milk?")
+    >>> answer.text, round(answer.probability, 1)
+    ('garden', 1.0)
+    >>> [source.text for source in answer.best_evidence(2)]
+    ['Mary went to the garden.', 'Mary took the milk.']
+    """
 
     text: str
     probability: float
@@ -74,16 +82,24 @@ class StoryAnswer:
 
 @torch.no_grad()
 def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -> StoryAnswer:
-    """Answer a question about a story of ``sentences`` with one word."""
+    """Answer a question about a story of ``sentences`` with one word.
+
+    >>> model = mnemic.load("entnet-babi")
+    >>> story = ["Mary went to the garden.", "John moved to the office."]
+    >>> answer = mnemic.ask_story(model, story, "Where is John?")
+    >>> answer.text
+    'office'
+    >>> [source.text for source in answer.evidence if source.max_weight > 0.5]
+    ['John moved to the office.']
+    """
     if not sentences:
         raise StoryError("the story has no sentences; tell at least one before asking")
     if not question.strip():
         raise StoryError("the question is empty; ask for example 'Where is the milk?'")
-    tokenizer = checkpoint.tokenizer
-    model = checkpoint.recipe["model"]
-    if model["respond"]["kind"] in FROM_MEMORY:
+    tokenizer, source = checkpoint.tokenizer, checkpoint.network.respond.source
+    if source == "carried memory":
         raise StoryError("this network reads long texts: use its remember, and ask what it returns")
-    if "memory" not in model or "segments" in model:
+    if source == "text":
         raise StoryError("this network reads texts: use `mnemic predict`, or its classify, tag, answer or embed")
     assert isinstance(tokenizer, WordTokenizer)
     example = StoryExample(tuple(sentences), question, "", (), 0)
@@ -91,25 +107,20 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
     batch = encode_examples([example], tokenizer, num_unseen=num_unseen).batch(torch.tensor([0]))
     output = checkpoint.network.eval()(batch.inputs)
     ranked = rank_words(output, tokenizer)
-    evidence = tuple(
-        SentenceEvidence(number, sentences[number], tuple(weights))
-        for number, weights in compute_sentence_weights(output).items()
-    )
+    evidence = collect_evidence(output, sentences)
     stored = [source.sentence for source in evidence]
     max_words = checkpoint.sizes["max_length"] - 1
     messages = collect_notes(tokenizer, sentences, question, stored, max_words=max_words, num_unseen=num_unseen)
     messages += note_untrained_length(len(stored), checkpoint.recipe["data"])
-    return StoryAnswer(
-        *ranked[0],
-        ranked,
-        evidence,
-        len(stored),
-        len(sentences),
-        messages,
-        memory=checkpoint.recipe["model"]["memory"]["kind"],
-        taken=hop_gates_of(output),
-        slots=collect_slot_activity(output, decode_tied_keys(checkpoint)),
-    )
+    memory, counts = kind_name(checkpoint.recipe["model"]["memory"]), (len(stored), len(sentences))
+    slots = collect_slot_activity(output, decode_tied_keys(checkpoint))
+    return StoryAnswer(*ranked[0], ranked, evidence, *counts, messages, memory, hop_gates_of(output), slots)
+
+
+def collect_evidence(output: ModelOutput, texts: Sequence[str]) -> tuple[SentenceEvidence, ...]:
+    """Collect the sentences in memory, with the read weight of each hop."""
+    weights_by_sentence = compute_sentence_weights(output)
+    return tuple(SentenceEvidence(number, texts[number], tuple(row)) for number, row in weights_by_sentence.items())
 
 
 def rank_words(output: ModelOutput, tokenizer: WordTokenizer) -> tuple[tuple[str, float], ...]:

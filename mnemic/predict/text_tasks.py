@@ -1,7 +1,6 @@
 """Predict on texts: classes, numbers, named entities, answers and embeddings.
 
-Long texts are split into windows as in training, unless ``overlap`` (shared tokens of neighboring
-windows) or ``truncation`` (``"first"``: read the first window only) are passed.
+Long texts are split into windows as in training, unless other ``options`` are passed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ from mnemic.predict.windows import (
     compute_text_vectors,
     predict_spans,
 )
-from mnemic.recipe import ConfigError, build
+from mnemic.recipe import ConfigError, build, kind_of
 from mnemic.text import WindowOptions
 from mnemic.text.bio import decode_bio_tags
 from mnemic.text.rules import find_words
@@ -35,15 +34,11 @@ TextOrPair = str | tuple[str, str]
 
 
 def classify_texts(
-    checkpoint: "Checkpoint",
-    texts: Sequence[TextOrPair],
-    *,
-    overlap: int | None = None,
-    truncation: Truncation | None = None,
+    checkpoint: "Checkpoint", texts: Sequence[TextOrPair], options: WindowOptions | None = None
 ) -> list[results.Classification]:
     """Classify each text, or each pair of texts if the network compares two."""
     check_method(checkpoint, "classify")
-    dataset = encode_texts(checkpoint, texts, build_window_options(checkpoint, overlap, truncation))
+    dataset = encode_texts(checkpoint, texts, options)
     classifications, recorder = [], SlotReadRecorder(dataset)
     probabilities = compute_class_logits(checkpoint.network, dataset, recorder.record).softmax(1)
     for index, (class_probabilities, (seen, total)) in enumerate(zip(probabilities, dataset.token_counts.tolist())):
@@ -55,15 +50,11 @@ def classify_texts(
 
 
 def predict_numbers(
-    checkpoint: "Checkpoint",
-    texts: Sequence[TextOrPair],
-    *,
-    overlap: int | None = None,
-    truncation: Truncation | None = None,
+    checkpoint: "Checkpoint", texts: Sequence[TextOrPair], options: WindowOptions | None = None
 ) -> list[results.Rating]:
     """Predict a number for each text, or pair of texts, with a regression network."""
     check_method(checkpoint, "rate")
-    dataset = encode_texts(checkpoint, texts, build_window_options(checkpoint, overlap, truncation))
+    dataset = encode_texts(checkpoint, texts, options)
     recorder = SlotReadRecorder(dataset)
     numbers = compute_class_logits(checkpoint.network, dataset, recorder.record).squeeze(1).tolist()
     return [
@@ -73,15 +64,15 @@ def predict_numbers(
 
 
 def tag_entities(
-    checkpoint: "Checkpoint", texts: Sequence[str], *, overlap: int | None = None, truncation: Truncation | None = None
+    checkpoint: "Checkpoint", texts: Sequence[str], options: WindowOptions | None = None
 ) -> list[results.TaggedText]:
     """Find the named entities of each text."""
     check_method(checkpoint, "tag")
-    options = build_window_options(checkpoint, overlap, truncation)
+    options = options or build_window_options(checkpoint)
     examples = [TaggedExample(text, tuple(find_words(text)), ()) for text in check_texts(texts)]
     dataset = encode_tagged(examples, checkpoint.tokenizer, options, labels=checkpoint.labels)
     tagged_texts, recorder = [], SlotReadRecorder(dataset)
-    text_logits = compute_tag_logits(checkpoint.network, move_dataset(dataset, checkpoint), recorder.record)
+    text_logits = compute_tag_logits(checkpoint.network, dataset.to(checkpoint.network.device), recorder.record)
     for index, (example, logits) in enumerate(zip(examples, text_logits)):
         tokens = find_first_tokens(dataset.token_offsets(index), example.word_spans)
         probabilities, best = logits.softmax(1).max(1)
@@ -100,29 +91,12 @@ def tag_entities(
     return tagged_texts
 
 
-def answer_question(
-    checkpoint: "Checkpoint",
-    question: str,
-    text: str,
-    *,
-    overlap: int | None = None,
-    truncation: Truncation | None = None,
-) -> results.SpanAnswer:
-    """Find the span of ``text`` that answers ``question``, and the probability of no answer."""
-    (span_answer,) = answer_questions(checkpoint, [(question, text)], overlap=overlap, truncation=truncation)
-    return span_answer
-
-
 def answer_questions(
-    checkpoint: "Checkpoint",
-    pairs: Sequence[tuple[str, str]],
-    *,
-    overlap: int | None = None,
-    truncation: Truncation | None = None,
+    checkpoint: "Checkpoint", pairs: Sequence[tuple[str, str]], options: WindowOptions | None = None
 ) -> list[results.SpanAnswer]:
-    """Find the answer span of each pair of question and text; see ``answer_question``."""
+    """Find the span that answers each pair of question and text, or no answer."""
     check_method(checkpoint, "answer")
-    options = build_window_options(checkpoint, overlap, truncation)
+    options = options or build_window_options(checkpoint)
     examples = []
     for pair in pairs:
         question, text = check_texts(pair)
@@ -130,11 +104,8 @@ def answer_questions(
     if any(not example.question.strip() for example in examples):
         raise ConfigError("the question is empty; ask for example 'Who wrote it?'")
     dataset = encode_questions(examples, checkpoint.tokenizer, options)
-    max_answer_tokens = checkpoint.network.respond.max_tokens
     answers, recorder = [], SlotReadRecorder(dataset)
-    best_spans = predict_spans(
-        checkpoint.network, move_dataset(dataset, checkpoint), max_answer_tokens, recorder.record
-    )
+    best_spans = predict_spans(checkpoint.network, dataset.to(checkpoint.network.device), recorder.record)
     for index, (span, (seen, total)) in enumerate(zip(best_spans, dataset.token_counts.tolist())):
         offsets = dataset.token_offsets(index)
         if not offsets:  # nothing to answer with
@@ -151,9 +122,8 @@ def answer_questions(
 def embed_texts(
     checkpoint: "Checkpoint",
     texts: Sequence[str],
+    options: WindowOptions | None = None,
     *,
-    overlap: int | None = None,
-    truncation: Truncation | None = None,
     with_sentences: bool = False,
 ) -> results.TextEmbeddings:
     """Embed each text as a vector of length 1, with any network that reads texts.
@@ -162,10 +132,10 @@ def embed_texts(
     similar sentence.
     """
     check_method(checkpoint, "embed")
-    options = build_window_options(checkpoint, overlap, truncation)
+    options = options or build_window_options(checkpoint)
     examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
     dataset = encode_labeled(examples, checkpoint.tokenizer, options, labels=())
-    device_dataset = move_dataset(dataset, checkpoint)
+    device_dataset = dataset.to(checkpoint.network.device)
     seen, total = (tuple(counts.tolist()) for counts in dataset.token_counts.unbind(1))
     if not with_sentences:
         return results.TextEmbeddings(compute_text_vectors(checkpoint.network, device_dataset), seen, total)
@@ -173,8 +143,13 @@ def embed_texts(
     return results.TextEmbeddings(text_vectors, seen, total, tuple(sentence_vectors))
 
 
-def build_window_options(checkpoint: "Checkpoint", overlap: int | None, truncation: Truncation | None) -> WindowOptions:
-    """Build the options for splitting texts into windows: as in training, unless given."""
+def build_window_options(
+    checkpoint: "Checkpoint", overlap: int | None = None, truncation: Truncation | None = None
+) -> WindowOptions:
+    """Build the options for splitting texts into windows: as in training, unless given.
+
+    ``overlap``: shared tokens of neighboring windows. ``truncation="first"``: read the first alone.
+    """
     data_source = build(DATASETS, checkpoint.recipe["data"])
     if "segments" in checkpoint.recipe["model"] and (overlap, truncation) != (None, None):
         raise ConfigError(
@@ -196,19 +171,15 @@ def check_texts(texts: Iterable[Any]) -> list[str]:
     return text_list
 
 
-def encode_texts(checkpoint: "Checkpoint", texts: Sequence[TextOrPair], options: WindowOptions) -> TextDataset:
+def encode_texts(checkpoint: "Checkpoint", texts: Sequence[TextOrPair], options: WindowOptions | None) -> TextDataset:
     """Encode texts, or pairs if the network compares two, as a dataset without labels."""
-    if checkpoint.recipe["data"]["kind"] == "pairs":
+    if kind_of(DATASETS, checkpoint.recipe["data"]).paired:
         if invalid := [pair for pair in texts if isinstance(pair, str) or len(pair) != 2]:
             raise ValueError(f"this network compares two texts: give pairs, not {invalid[0]!r}")
         pairs = [check_texts(pair) for pair in texts]
         examples = [LabeledExample(first, second, "") for first, second in pairs]
     else:
         examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
+    options = options or build_window_options(checkpoint)
     dataset = encode_labeled(examples, checkpoint.tokenizer, options, labels=checkpoint.labels)
-    return move_dataset(dataset, checkpoint)
-
-
-def move_dataset(dataset: TextDataset, checkpoint: "Checkpoint") -> TextDataset:
-    """Move a dataset to the network's device."""
-    return dataset.to(next(checkpoint.network.parameters()).device)
+    return dataset.to(checkpoint.network.device)

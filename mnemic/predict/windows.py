@@ -16,7 +16,7 @@ from mnemic.data.text_tasks.batches import TextDataset, list_windows
 from mnemic.data.text_tasks.encode_windows import find_first_tokens
 from mnemic.models import TextOutput, WindowBatch
 from mnemic.models.evaluating import evaluating
-from mnemic.models.segment_text_model import SegmentTextModel, SegmentTextOutput
+from mnemic.models.segment_text_model import SegmentTextOutput
 from mnemic.predict.slot_evidence import OnRead
 from mnemic.respond.merge_windows import TokenSpan, find_best_spans, select_best_span
 from mnemic.text.sentence_spans import count_sentence_tokens
@@ -27,27 +27,28 @@ TOKENS_PER_BATCH = 16_384  # with padding; changes memory use and time, not resu
 
 @torch.no_grad()
 def map_windows(
-    network: nn.Module,
-    dataset: TextDataset,
-    extract: Callable[[Any, WindowBatch], Tensor],
-    on_read: OnRead | None = None,
+    network: Any, dataset: TextDataset, extract: Callable[[Any, WindowBatch], Tensor], on_read: OnRead | None = None
 ) -> list[Tensor]:
     """Run a network over all windows; return what ``extract`` takes from each (w …), in order.
 
     ``on_read`` gets the window ids of each batch and what they read from memory, if there is one.
     """
     with evaluating(network):
-        read_windows: Any = read_in_order if isinstance(network, SegmentTextModel) else read_by_length
         extracts: list[Tensor | None] = [None] * (len(dataset.window_starts) - 1)
         for window_ids, inputs, output in read_windows(network, dataset):
             for window, extracted in zip(window_ids.tolist(), extract(output, inputs).float().cpu()):
                 extracts[window] = extracted
-            if on_read is not None and isinstance(output, SegmentTextOutput) and output.slot_reads is not None:
+            if on_read is not None and network.reads_windows_in_turn:
                 on_read(window_ids.tolist(), output.slot_reads)
     return [extracted for extracted in extracts if extracted is not None]
 
 
-def read_by_length(network: nn.Module, dataset: TextDataset) -> Iterator[tuple[Tensor, WindowBatch, TextOutput]]:
+def read_windows(network: Any, dataset: TextDataset) -> Iterator[tuple[Tensor, WindowBatch, Any]]:
+    """Read all windows in batches; yield window ids, inputs and output."""
+    return (read_in_order if network.reads_windows_in_turn else read_by_length)(network, dataset)
+
+
+def read_by_length(network: Any, dataset: TextDataset) -> Iterator[tuple[Tensor, WindowBatch, TextOutput]]:
     """Read windows in batches of similar length, longest first; yield ids, inputs and output."""
     lengths = dataset.window_starts[1:] - dataset.window_starts[:-1]
     order = lengths.argsort(descending=True, stable=True)
@@ -60,7 +61,7 @@ def read_by_length(network: nn.Module, dataset: TextDataset) -> Iterator[tuple[T
         start += num_windows
 
 
-def read_in_order(network: nn.Module, dataset: TextDataset) -> Iterator[tuple[Tensor, WindowBatch, SegmentTextOutput]]:
+def read_in_order(network: Any, dataset: TextDataset) -> Iterator[tuple[Tensor, WindowBatch, SegmentTextOutput]]:
     """Read each text's windows in order with a memory; batch texts by length."""
     first_windows, counts = dataset.first_window[:-1], dataset.first_window.diff()
     order = counts.argsort(descending=True, stable=True)
@@ -84,24 +85,22 @@ def read_in_order(network: nn.Module, dataset: TextDataset) -> Iterator[tuple[Te
         start += len(text_ids)
 
 
-def compute_class_logits(network: nn.Module, dataset: TextDataset, on_read: OnRead | None = None) -> Tensor:
+def compute_class_logits(network: Any, dataset: TextDataset, on_read: OnRead | None = None) -> Tensor:
     """Compute each text's class logits, or its predicted number (c = 1): e c."""
     if not len(dataset):
         return torch.zeros(0, 1)
     logits = torch.stack(map_windows(network, dataset, lambda output, _: output.logits, on_read))
-    if isinstance(network, SegmentTextModel):
+    if network.reads_windows_in_turn:
         return logits[dataset.first_window[1:].cpu() - 1]  # the last window has the memory of all
     counts = (dataset.first_window[1:] - dataset.first_window[:-1]).cpu()
     return torch.segment_reduce(logits, "mean", lengths=counts, axis=0)  # as ``average_windows``
 
 
-def predict_spans(
-    network: nn.Module, dataset: TextDataset, max_tokens: int, on_read: OnRead | None = None
-) -> list[TokenSpan]:
+def predict_spans(network: Any, dataset: TextDataset, on_read: OnRead | None = None) -> list[TokenSpan]:
     """Find the best answer span of each question, in tokens counted from the text's start."""
 
     def extract_best(output: Any, _: WindowBatch) -> Tensor:
-        ends, no_answer = find_best_spans(output.logits, max_tokens)
+        ends, no_answer = find_best_spans(output.logits, network.respond.max_tokens)
         return torch.cat([ends, no_answer.unsqueeze(1)], 1)  # w 4
 
     windows = map_windows(network, dataset, extract_best, on_read)
@@ -117,7 +116,7 @@ def predict_spans(
     return spans_by_text
 
 
-def compute_tag_logits(network: nn.Module, dataset: TextDataset, on_read: OnRead | None = None) -> list[Tensor]:
+def compute_tag_logits(network: Any, dataset: TextDataset, on_read: OnRead | None = None) -> list[Tensor]:
     """Compute the tag logits of each text's words (n c).
 
     A word without a token is ``O``.
@@ -146,7 +145,7 @@ def outside_logits(num_tags: int) -> Tensor:
     return torch.tensor([0.0] + [-torch.inf] * (num_tags - 1))
 
 
-def compute_text_vectors(network: nn.Module, dataset: TextDataset) -> Tensor:
+def compute_text_vectors(network: Any, dataset: TextDataset) -> Tensor:
     """Compute a unit vector per text (e d): its normalized mean hidden state.
 
     A token in two windows counts twice. A text without tokens is all zeros.
@@ -156,7 +155,7 @@ def compute_text_vectors(network: nn.Module, dataset: TextDataset) -> Tensor:
         return (output.states * inputs.answer_mask.unsqueeze(-1)).sum(1)
 
     if not len(dataset):
-        return torch.zeros(0, network.encode.width)  # type: ignore[union-attr, arg-type]
+        return torch.zeros(0, network.encode.width)
     sums = torch.stack(map_windows(network, dataset, sum_states))
     counts = (dataset.first_window[1:] - dataset.first_window[:-1]).cpu()
     text_ids = torch.arange(len(dataset)).repeat_interleave(counts)
@@ -164,12 +163,7 @@ def compute_text_vectors(network: nn.Module, dataset: TextDataset) -> Tensor:
     return nn.functional.normalize(totals, dim=1)
 
 
-def compute_sentence_vectors(network: nn.Module, dataset: TextDataset) -> list[Tensor]:
-    """Compute a unit vector per sentence (s d): its normalized mean hidden state."""
-    return [nn.functional.normalize(sentence_sums, dim=1) for sentence_sums in sum_sentence_states(network, dataset)]
-
-
-def compute_text_and_sentence_vectors(network: nn.Module, dataset: TextDataset) -> tuple[Tensor, list[Tensor]]:
+def compute_text_and_sentence_vectors(network: Any, dataset: TextDataset) -> tuple[Tensor, list[Tensor]]:
     """Compute the vectors of texts (e d) and sentences (s d) in one pass."""
     if not len(dataset):
         return compute_text_vectors(network, dataset), []
@@ -180,11 +174,10 @@ def compute_text_and_sentence_vectors(network: nn.Module, dataset: TextDataset) 
 
 
 @torch.no_grad()
-def sum_sentence_states(network: nn.Module, dataset: TextDataset) -> list[Tensor]:
+def sum_sentence_states(network: Any, dataset: TextDataset) -> list[Tensor]:
     """Sum the hidden states of each sentence's tokens: s d per text."""
     with evaluating(network):
-        read_windows: Any = read_in_order if isinstance(network, SegmentTextModel) else read_by_length
-        width: int = network.encode.width  # type: ignore[union-attr, assignment]
+        width: int = network.encode.width
         lengths = [
             count_sentence_tokens(example.text, dataset.token_offsets(index))
             for index, example in enumerate(dataset.examples)

@@ -6,8 +6,9 @@ user raises ``ConfigError``, which says where it is, what came and what would be
 """
 
 from mnemic.recipe.build import build as build
-from mnemic.recipe.build import complete_spec as complete_spec
 from mnemic.recipe.build import construct as construct
+from mnemic.recipe.build import kind_name as kind_name
+from mnemic.recipe.build import kind_of as kind_of
 from mnemic.recipe.build import matches_type as matches_type
 from mnemic.recipe.build import parameters_of as parameters_of
 from mnemic.recipe.build import select_kinds as select_kinds
@@ -15,10 +16,8 @@ from mnemic.recipe.build import type_hints_of as type_hints_of
 from mnemic.recipe.errors import ConfigError as ConfigError
 from mnemic.recipe.errors import did_you_mean as did_you_mean
 from mnemic.recipe.errors import join_words as join_words
-from mnemic.recipe.errors import tuple_length as tuple_length
 from mnemic.recipe.errors import type_name as type_name
 from mnemic.recipe.load import current_name_of as current_name_of
-from mnemic.recipe.load import find_recipe as find_recipe
 from mnemic.recipe.load import load_recipe as load_recipe
 from mnemic.recipe.load import load_task_settings as load_task_settings
 from mnemic.recipe.load import override as override

@@ -14,22 +14,33 @@ T = TypeVar("T")
 
 
 def build(constructors: Mapping[str, Callable[..., T]], spec: Mapping[str, Any], **context: Any) -> T:
-    """Build the object whose constructor ``spec["kind"]`` names.
+    """Build the object whose constructor a spec's ``kind`` names.
 
     The other keys of ``spec`` are the constructor's keyword arguments. ``context`` holds values
     that the caller knows (width, vocab ...): the constructor gets those that it has a parameter
     for, and a recipe may not set them.
     """
+    constructor = kind_of(constructors, spec)
+    options = {key: value for key, value in spec.items() if key != "kind"}
+    return construct(constructor, options, name=kind_name(spec), **context)
+
+
+def kind_of(constructors: Mapping[str, Callable[..., T]], spec: Mapping[str, Any]) -> Any:
+    """Return the class that a spec's ``kind`` names, to ask what it can do."""
     if not isinstance(spec, Mapping):
         kinds = spec if isinstance(spec, str) and spec in constructors else next(iter(constructors))
         raise ConfigError(f'a part is a table such as {{ kind = "{kinds}" }}, not {spec!r}')
-    options = dict(spec)
-    kind = options.pop("kind", None)
+    kind = kind_name(spec)
     if not isinstance(kind, str) or kind not in constructors:
         raise ConfigError(
             f"no kind {kind!r} here{did_you_mean(kind, constructors)}; known kinds: {join_words(constructors)}"
         )
-    return construct(constructors[kind], options, name=kind, **context)
+    return constructors[kind]
+
+
+def kind_name(spec: Mapping[str, Any]) -> Any:
+    """Return the name of a spec's kind, to print or to save."""
+    return spec.get("kind")
 
 
 def construct(constructor: Callable[..., T], options: Mapping[str, Any], *, name: str, **context: Any) -> T:

@@ -9,7 +9,14 @@ from typing import Any, Literal
 
 
 class ConfigError(ValueError):
-    """A mistake in the user's recipe; the message says where, and what would be right."""
+    """A mistake in the user's recipe; the message says where, and what would be right.
+
+    >>> try:
+    ...     mnemic.load_recipe("memn2n", ["trian.epochs=5"])
+    ... except mnemic.ConfigError as error:
+    ...     print(error)
+    recipe memn2n has no section 'trian' (did you mean 'train'?); sections: ...
+    """
 
 
 def type_name(annotation: Any) -> str:

@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,11 @@ def load_recipe(
     ``sets`` are overrides such as ``train.rate=0.1``; ``change`` edits the recipe before them. With
     ``task`` the recipe's settings for that bAbI task (``[tasks.3]``) are merged over the others.
 
-    >>> load_recipe("entnet")["data"]["sentences"]
+    >>> mnemic.load_recipe("memn2n", ["model.memory.hops=5"])["model"]["memory"]["hops"]
+    5
+    >>> mnemic.load_recipe("entnet")["data"]["sentences"]
     70
-    >>> load_recipe("entnet", task=3)["data"]["sentences"]
+    >>> mnemic.load_recipe("entnet", task=3)["data"]["sentences"]
     130
     """
     recipe = select_task(read_with_base(name), task)
@@ -128,12 +131,8 @@ def recipe_names() -> list[str]:
 def recipe_comment(name: str | Path) -> str:
     """Return the comment at the top of a recipe: the paper and its published score."""
     lines = find_recipe(name).read_text(encoding="utf-8").splitlines()
-    comment = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        comment.append(line.lstrip("# ").rstrip())
-    return "\n".join(comment)
+    comment = takewhile(lambda line: line.startswith("#"), lines)
+    return "\n".join(line.lstrip("# ").rstrip() for line in comment)
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:
@@ -156,18 +155,13 @@ def override(recipe: Mapping[str, Any], key: str, value: Any) -> Recipe:
     A number in the key selects an item of a list: ``phases.0.train.rate``.
     """
     head, _, rest = key.partition(".")
-    changed = dict(recipe)
-    if rest and isinstance(changed.get(head), list):
-        items, (index, _, deeper) = list(changed[head]), rest.partition(".")
+    inner = recipe.get(head, {})
+    if rest and isinstance(inner, list):
+        items, (index, _, deeper) = list(inner), rest.partition(".")
         if not index.isdigit() or int(index) >= len(items) or not deeper:
             raise ConfigError(f"cannot set {key!r}: {head!r} has items 0 to {len(items) - 1}")
         items[int(index)] = override(items[int(index)], deeper, value)
-        return changed | {head: items}
-    if rest:
-        inner = changed.get(head, {})
-        if not isinstance(inner, Mapping):
-            raise ConfigError(f"cannot set {key!r}: {head!r} holds {inner!r}, which has no parts")
-        changed[head] = override(inner, rest, value)
-    else:
-        changed[head] = value
-    return changed
+        return {**recipe, head: items}
+    if rest and not isinstance(inner, Mapping):
+        raise ConfigError(f"cannot set {key!r}: {head!r} holds {inner!r}, which has no parts")
+    return {**recipe, head: override(inner, rest, value) if rest else value}

@@ -65,11 +65,8 @@ def table_folder_of(table: BabiTable, folder: Path) -> Path:
 
 def save_summary(tables: Sequence[BabiTable], folder: Path) -> dict[str, Any]:
     """Save the JSON of each table, and ``summary.json`` with one row per network."""
-    rows = [
-        summarize_table(save_result(table, table_folder_of(table, folder)))
-        | {"folder": table_folder_of(table, folder).name}
-        for table in tables
-    ]
+    paths = [table_folder_of(table, folder) for table in tables]
+    rows = [summarize_table(save_result(table, path)) | {"folder": path.name} for table, path in zip(tables, paths)]
     summary = {"table": "babi", "recipe": ALL, "size": tables[0].size, "rows": rows}
     write_json(folder / SUMMARY, summary)
     return summary

@@ -25,7 +25,7 @@ from mnemic.data.babi.folder import Size, find_story_folder
 from mnemic.evaluate.by_task import mean_error, percent_by_task
 from mnemic.recipe import ConfigError, Recipe, current_name_of, load_recipe, override, recipe_names
 from mnemic.reproduce.faithfulness import measure_evidence_per_run
-from mnemic.reproduce.statistics import SELECTION_RULES, summarize_joint_runs, summarize_task_runs
+from mnemic.reproduce.statistics import SELECTION_RULES, summarize_runs
 from mnemic.reproduce.streams import interleave_trainings
 from mnemic.reproduce.timer import LapTimer
 from mnemic.reproduce.train_ensemble import EnsembleStep, create_networks, find_wrong_answers_per_run, train_ensemble
@@ -78,10 +78,8 @@ class BabiTable:
         name = f"{self.recipe}-joint" if self.joint else ""
         name = name if name in recipe_names() else self.recipe
         recipe = load_recipe(name, self.sets, task=None if self.joint else tasks[0])
-        data_options = {"folder": self.data, "size": self.size, "missing": "generate", "tasks": tasks}
-        for key, value in data_options.items():
-            recipe = override(recipe, f"data.{key}", value)
-        return drop_other_tasks(recipe, tasks)
+        files = {"folder": self.data, "size": self.size, "missing": "generate", "tasks": tasks}
+        return drop_other_tasks(recipe | {"data": recipe["data"] | files}, tasks)
 
     def load_published(self) -> dict[str, Any]:
         """Load the paper's results for this setting; empty if no paper has it."""
@@ -94,9 +92,8 @@ class BabiTable:
     def selection_split(self) -> str:
         """Return the split whose error selects the best run, as in the network's papers."""
         published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
-        entries = published.get(self.network, {}).values()
-        splits = [entry["selection"] for entry in (self.load_published(), *entries) if "selection" in entry]
-        return splits[0] if splits else "train"
+        entries = (self.load_published(), *published.get(self.network, {}).values())
+        return next((entry["selection"] for entry in entries if "selection" in entry), "train")
 
     def hash_recipes(self) -> list[str]:
         """Hash each recipe and the data files: all that determines a run except its seed."""
@@ -124,23 +121,17 @@ class RunGroup(NamedTuple):
     seeds: list[int]
 
 
-class GroupStep(NamedTuple):
-    """A training step of one group of runs."""
-
-    group: RunGroup
-    step: EnsembleStep
+GroupStep = tuple[RunGroup, EnsembleStep]
 
 
 def train_missing_runs(table: BabiTable, folder: Path) -> Generator[GroupStep, None, None]:
     """Train the table's missing runs into ``folder``, yielding steps; then ``build_result``."""
     with lock_folder(folder):
         device, timer = torch.device(table.device), LapTimer(folder / "going" / "seconds.json")
-        lanes = table.lanes or (DEFAULT_LANES if device.type == "cuda" else 1)
+        lanes, split = table.lanes or (DEFAULT_LANES if device.type == "cuda" else 1), table.selection_split()
         check_folder(table, folder)
-        selection_split = table.selection_split()
-        trainings = (
-            train_group(folder, group, device, selection_split, timer) for group in list_missing_groups(table, folder)
-        )
+        groups = list_missing_groups(table, folder)
+        trainings = (train_group(folder, group, device, split, timer) for group in groups)
         try:
             yield from interleave_trainings(trainings, lanes=lanes, device=device)
         except GeneratorExit:
@@ -154,11 +145,10 @@ def check_folder(table: BabiTable, folder: Path) -> None:
     The folder ``best`` has room for one network per task.
     """
     keys, groups = table.hash_recipes(), table.task_groups()
-    for (name, _), run in load_runs(folder).items():
-        if name not in keys and run["tasks"] in groups:
-            raise ConfigError(
-                f"{folder} has runs of another recipe or other settings for the same tasks; give another --out"
-            )
+    if any(name not in keys and run["tasks"] in groups for (name, _), run in load_runs(folder).items()):
+        raise ConfigError(
+            f"{folder} has runs of another recipe or other settings for the same tasks; give another --out"
+        )
 
 
 def list_missing_groups(table: BabiTable, folder: Path) -> list[RunGroup]:
@@ -184,13 +174,13 @@ def train_group(
     networks = create_networks(recipe, data, seeds)
     rows_per_run = [torch.arange(len(data.train))] * len(seeds)
     key = "-".join(map(str, [group.name, *seeds]))
-    progress_path = folder / "going" / f"{sha256(key.encode()).hexdigest()[:16]}.safetensors"
+    path = folder / "going" / f"{sha256(key.encode()).hexdigest()[:16]}.safetensors"
     steps = train_ensemble(
-        recipe, data, networks, seeds=seeds, rows_per_run=rows_per_run, device=device, progress_path=progress_path
+        recipe, data, networks, seeds=seeds, rows_per_run=rows_per_run, device=device, progress_path=path
     )
     with closing(steps):
         for step in steps:
-            yield GroupStep(group, step)
+            yield group, step
     splits = {"train": data.train, "validation": data.validation, "test": data.test}
     errors = {split: compute_run_errors(networks, dataset, device) for split, dataset in splits.items()}
     evidence = measure_evidence_per_run(networks, data.test, device)
@@ -237,7 +227,7 @@ def build_result(table: BabiTable, folder: Path) -> dict[str, Any]:
     finished_runs = load_runs(folder)
     runs = [finished_runs[name, seed] for name in table.hash_recipes() for seed in range(table.seeds)]
     paper, split = table.load_published(), table.selection_split()
-    results = summarize_joint_runs(runs, split) if table.joint else summarize_task_runs(runs, table.seeds, split)
+    results = summarize_runs(runs, table.seeds, split, joint=table.joint)
     if paper:
         paper["per_task"] = {str(task): error for task, error in enumerate(paper["per_task"], start=1)}
     return {

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from mnemic.data.babi.batches import StoryDataset
 from mnemic.evaluate.by_task import percent_by_task
@@ -22,38 +23,30 @@ def measure_evidence_per_run(
     ``supporting``: the most-read sentence is a supporting fact. ``most_read``: the answer changes
     if that sentence is removed. ``other``: it changes if a random other sentence is removed.
     """
-    supported = select_supported_questions(dataset)
+    rows = [(dataset.task == task).nonzero().squeeze(1)[:MAX_QUESTIONS] for task in SUPPORTED_TASKS]
+    supported = dataset.select(torch.cat(rows))
     if not len(supported):
         return [{} for _ in networks]
     generator = torch.Generator().manual_seed(0)
     ablations = run_ablations(stack_networks(networks).to(device), supported.to(device), generator)
     tensors_by_run = (tensor.cpu().view(len(networks), -1) for tensor in ablations)
-    return [compute_percentages(AblationResult(*run), supported) for run in zip(*tensors_by_run)]
+    return [compute_percentages(AblationResult(*run), supported.task.cpu()) for run in zip(*tensors_by_run)]
 
 
 def measure_evidence(network: MemoryNetwork, dataset: StoryDataset) -> dict[int, dict[str, float]]:
     """Measure the evidence of one network, on its device; see ``measure_evidence_per_run``."""
-    supported = select_supported_questions(dataset)
-    if not len(supported):
-        return {}
-    return compute_percentages(run_ablations(network, supported, torch.Generator().manual_seed(0)), supported)
+    return measure_evidence_per_run([network], dataset, dataset.device)[0]
 
 
-def select_supported_questions(dataset: StoryDataset) -> StoryDataset:
-    """Select the first ``MAX_QUESTIONS`` questions of each of the ``SUPPORTED_TASKS``."""
-    rows = [(dataset.task == task).nonzero().squeeze(1)[:MAX_QUESTIONS] for task in SUPPORTED_TASKS]
-    return dataset.select(torch.cat(rows))
-
-
-def compute_percentages(ablations: AblationResult, dataset: StoryDataset) -> dict[int, dict[str, float]]:
-    """Compute one run's ablation results as percentages per task."""
-    other_tasks = dataset.task[ablations.has_other]
+def compute_percentages(ablations: AblationResult, tasks: Tensor) -> dict[int, dict[str, float]]:
+    """Compute one run's ablation results as percentages per task; ``tasks`` of the questions."""
+    other_tasks = tasks[ablations.has_other]
     percentages = {
-        "supporting": percent_by_task(ablations.is_supporting, dataset.task),
+        "supporting": percent_by_task(ablations.is_supporting, tasks),
         "most_read": percent_by_task(ablations.changes_without_most_read[ablations.has_other], other_tasks),
         "other": percent_by_task(ablations.changes_without_random[ablations.has_other], other_tasks),
     }
-    tasks = other_tasks.unique().tolist()
     return {
-        task: {name: percentage_by_task[task] for name, percentage_by_task in percentages.items()} for task in tasks
+        task: {name: percentage_by_task[task] for name, percentage_by_task in percentages.items()}
+        for task in other_tasks.unique().tolist()
     }

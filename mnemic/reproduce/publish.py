@@ -15,15 +15,14 @@ import torch
 
 from mnemic import __version__
 from mnemic.checkpoint.atomic_files import hash_file, replace_folder, write_json
-from mnemic.checkpoint.folder import MANIFEST, Checkpoint, TrainingProgress, load_checkpoint, save_checkpoint
+from mnemic.checkpoint.folder import MANIFEST, Checkpoint, load_checkpoint, save_checkpoint
 from mnemic.checkpoint.shipped import CARD, MAX_NETWORK_BYTES, MAX_TOTAL_BYTES, WEIGHTS, size_in_bytes
-from mnemic.data import DATASETS, WINDOW_KINDS
-from mnemic.data.babi.batches import StoryDataset
+from mnemic.data import DATASETS
 from mnemic.evaluate.by_task import mean_error
 from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.files import read_json
-from mnemic.recipe import ConfigError, Recipe, build, override
+from mnemic.recipe import ConfigError, Recipe, build, kind_name, override
 from mnemic.reproduce.faithfulness import measure_evidence
 from mnemic.train.distributed import init_distributed
 
@@ -55,9 +54,8 @@ def publish_checkpoint(
         raise ConfigError(f"a network's name is a word such as entnet-babi, not {name!r}")
     with TemporaryDirectory() as temporary_folder:
         folder = Path(temporary_folder) / name
-        save_checkpoint(
-            folder, strip_checkpoint(checkpoint, precision), quantize=precision == "int8", share_with=shares
-        )
+        stripped = strip_checkpoint(checkpoint, precision)
+        save_checkpoint(folder, stripped, quantize=precision == "int8", share_with=shares)
         card = {"name": name, "precision": precision} | build_card(load_checkpoint(folder), checkpoint, command, device)
         write_json(folder / CARD, card)
         manifest = read_json(folder / MANIFEST)
@@ -97,7 +95,7 @@ def strip_checkpoint(checkpoint: Checkpoint, precision: Precision) -> Checkpoint
         checkpoint,
         recipe=recipe,
         network=checkpoint.network.to(dtype),
-        progress=TrainingProgress(phase=checkpoint.progress.phase, done=True, history=last_row),
+        progress=replace(checkpoint.progress, history=last_row),
         state={},
     )
 
@@ -115,7 +113,7 @@ def build_card(shipped: Checkpoint, trained: Checkpoint, command: str, device: s
     source = build(DATASETS, trained.recipe["data"])
     torch_device = init_distributed(device)
     shipped.network.to(torch_device)
-    reads_texts = shipped.recipe["data"]["kind"] in WINDOW_KINDS
+    measure = measure_texts if source.layout == "windows" else measure_stories
     return {
         "data": shipped.recipe["data"],
         "command": command,
@@ -123,7 +121,7 @@ def build_card(shipped: Checkpoint, trained: Checkpoint, command: str, device: s
         "mnemic": __version__,
         "parameters": sum(weight.numel() for weight in shipped.network.parameters()),
         "seconds": round(sum(row["seconds"] for row in shipped.progress.history), 1),
-    } | (measure_texts if reads_texts else measure_stories)(shipped, source, torch_device)
+    } | measure(shipped, source, torch_device)
 
 
 def measure_texts(shipped: Checkpoint, data_source: Any, device: torch.device) -> dict[str, Any]:
@@ -136,9 +134,9 @@ def measure_stories(shipped: Checkpoint, data_source: Any, device: torch.device)
     """Compute the test errors of a network with a memory, and measure its evidence."""
     dataset = data_source.dataset("test", shipped.tokenizer).to(device)
     errors = compute_task_errors(shipped.network, dataset)
-    evidence = measure_evidence(shipped.network, dataset) if isinstance(dataset, StoryDataset) else {}
+    evidence = measure_evidence(shipped.network, dataset) if data_source.reads_stories else {}
     return {
-        "memory": shipped.recipe["model"]["memory"]["kind"],
+        "memory": kind_name(shipped.recipe["model"]["memory"]),
         "questions": len(dataset),
         "mean_error": mean_error(list(errors.values())),
         "per_task": {str(task): error for task, error in errors.items()},

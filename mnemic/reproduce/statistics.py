@@ -16,47 +16,31 @@ FAILURE_THRESHOLD = 5.0  # a task with a larger error in percent has failed
 SELECTION_RULES = {"train": "lowest training error", "validation": "lowest validation error"}
 
 
-def summarize_joint_runs(runs: Sequence[Run], split: str) -> dict[str, Any]:
-    """Summarize runs over all tasks; the best has the lowest error on ``split``."""
-    errors = [mean_error(list(run["test"].values())) for run in runs]
-    best = min(range(len(runs)), key=lambda run: mean_error(list(runs[run][split].values())))
-    return {
-        **summarize_errors(errors),
-        "best": errors[best],
-        "best_seed": runs[best]["seed"],
-        "failed": count_failed_tasks(runs[best]["test"]),
-        "per_task": runs[best]["test"],
-        "per_task_mean": {task: mean_error([run["test"][task] for run in runs]) for task in runs[0]["test"]},
-        "evidence": merge_evidence([runs[best]]),
-        "runs": [
-            {"seed": run["seed"], "error": error, "failed": count_failed_tasks(run["test"]), "seconds": run["seconds"]}
-            for run, error in zip(runs, errors)
-        ],
-    }
+def summarize_runs(runs: Sequence[Run], num_seeds: int, split: str, *, joint: bool) -> dict[str, Any]:
+    """Summarize the runs of a table; the best have the lowest error on ``split``.
 
-
-def summarize_task_runs(runs: Sequence[Run], num_seeds: int, split: str) -> dict[str, Any]:
-    """Summarize runs per task; each task's best run has the lowest error on ``split``."""
-    tasks = [runs[first : first + num_seeds] for first in range(0, len(runs), num_seeds)]
-    names = [str(task_runs[0]["tasks"][0]) for task_runs in tasks]
-    best_runs = [min(task_runs, key=lambda run: mean_error(list(run[split].values()))) for task_runs in tasks]
-    best = {name: run["test"][name] for name, run in zip(names, best_runs)}
-    errors = [[run["test"][name] for run in task_runs] for name, task_runs in zip(names, tasks)]  # task, seed
-    by_seed = [mean_error([row[seed] for row in errors]) for seed in range(num_seeds)]
+    ``runs`` are in the order of tasks, then of seeds. A joint table, whose runs learn all tasks,
+    has one best run; the others have one per task.
+    """
+    groups = [runs[first : first + num_seeds] for first in range(0, len(runs), num_seeds)]
+    best_runs = [min(group, key=lambda run: mean_error(list(run[split].values()))) for group in groups]
+    best = {task: error for run in best_runs for task, error in run["test"].items()}
+    by_seed = [[error for group in groups for error in group[seed]["test"].values()] for seed in range(num_seeds)]
+    rows: list[dict[str, Any]] = [{"seed": seed, "error": mean_error(row)} for seed, row in enumerate(by_seed)]
+    if joint:
+        for row, run in zip(rows, runs):
+            row |= {"failed": count_failed_tasks(run["test"]), "seconds": run["seconds"]}
     return {
-        **summarize_errors(by_seed),
+        **summarize_errors([row["error"] for row in rows]),
         "best": mean_error(list(best.values())),
+        **({"best_seed": best_runs[0]["seed"]} if joint else {}),
         "failed": count_failed_tasks(best),
         "per_task": best,
-        "per_task_mean": {name: mean_error(row) for name, row in zip(names, errors)},
-        "evidence": merge_evidence(best_runs),
-        "runs": [{"seed": seed, "error": error} for seed, error in enumerate(by_seed)],
+        "per_task_mean": dict(zip(best, map(mean_error, zip(*by_seed)))),
+        # Runs of earlier versions have no evidence.
+        "evidence": {task: values for run in best_runs for task, values in run.get("evidence", {}).items()},
+        "runs": rows,
     }
-
-
-def merge_evidence(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
-    """Merge the evidence of runs by task; runs without evidence add nothing."""
-    return {task: percentages for run in runs for task, percentages in run.get("evidence", {}).items()}
 
 
 def summarize_errors(errors: Sequence[float]) -> dict[str, float]:
@@ -79,15 +63,10 @@ def summarize_table(table: Mapping[str, Any]) -> dict[str, Any]:
     if table["overrides"] or len(results["per_task"]) < len(paper.get("per_task", ())):
         paper = {}
     return {
-        "recipe": table["recipe"],
-        "size": table["size"],
-        "setting": table["setting"],
+        **{key: table[key] for key in ("recipe", "size", "setting")},
         "published": paper.get("mean_error"),
         "published_failed": paper.get("failed"),
-        "best": results["best"],
-        "failed": results["failed"],
-        "mean_error": results["mean_error"],
-        "std": results["std"],
+        **{key: results[key] for key in ("best", "failed", "mean_error", "std")},
         "seeds": len(table["seeds"]),
         "tasks": len(results["per_task"]),
         "selection": table["selection"],

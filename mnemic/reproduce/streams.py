@@ -6,7 +6,6 @@ advance many of them: the steps of one lane run while those of the others are be
 
 import os
 from collections.abc import Generator, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import TypeVar
 
@@ -29,12 +28,13 @@ def interleave_trainings(
     is current, so that reading a loss waits for that training alone.
     """
     pending = iter(trainings)
-    active = [(training, create_stream(device)) for training in islice(pending, lanes)]
+    on_gpu = device.type == "cuda"
+    active = [(training, torch.cuda.Stream(device) if on_gpu else None) for training in islice(pending, lanes)]
     try:
         while active:
             remaining = []
             for training, stream in active:
-                with use_stream(stream):
+                with torch.cuda.stream(stream):  # which does nothing without a stream
                     num_steps = 0
                     for step in islice(training, STEPS_PER_TURN):
                         num_steps += 1
@@ -46,15 +46,5 @@ def interleave_trainings(
             active = remaining
     finally:
         for training, stream in active:
-            with use_stream(stream):
+            with torch.cuda.stream(stream):
                 training.close()  # so that it can save its progress
-
-
-def create_stream(device: torch.device) -> torch.cuda.Stream | None:
-    """Create a CUDA stream on a GPU; None on a CPU."""
-    return torch.cuda.Stream(device) if device.type == "cuda" else None
-
-
-def use_stream(stream: torch.cuda.Stream | None) -> AbstractContextManager[object]:
-    """Return a context in which ``stream`` is current; without a stream it does nothing."""
-    return nullcontext() if stream is None else torch.cuda.stream(stream)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Generator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from mnemic.data.contract import QuestionDataset
 from mnemic.evaluate.by_task import mean_error, percent_by_task
 from mnemic.evaluate.error_rate import find_wrong_answers
 from mnemic.models import MemoryNetwork
+from mnemic.models.contract import BaseNetwork
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.recipe import Recipe
 from mnemic.recipe.migrate import migrate_state
@@ -71,14 +71,13 @@ def train_ensemble(
         if phase.recipe["model"] != recipe["model"]:
             models = [rebuild_network(phase.recipe["model"], data.sizes, network) for network in networks]
         group = stack_networks(models).to(device)
-        optimizer = build_optimizer(group, phase.settings, cuda_graph=cuda_graph)
+        optimizer = build_optimizer(group, phase.settings, stacked=group.num_runs is not None, cuda_graph=cuda_graph)
         sampler = build_sampler(phase, group, stories, rows_per_run, seeds)
         restore_progress(group, optimizer, saved)
         settings, total_steps = phase.settings, phase.settings.total_steps(sampler.steps_per_epoch)
         best_weights = BestWeights.from_state_dict(saved, device)
         torch.manual_seed(make_generator(seeds[0], "dropout").initial_seed())
         steps = train_phase(phase, group, stories, sampler, optimizer=optimizer, first_step=start)
-        save = partial(save_progress, progress_path, group, optimizer) if progress_path is not None else None
         saved_at = time.monotonic()
         try:
             for step in () if best_weights.should_stop(settings.patience) else steps:
@@ -90,15 +89,14 @@ def train_ensemble(
                 if is_finished:
                     break
                 is_due = start % sampler.steps_per_epoch == 0 and time.monotonic() - saved_at > SAVE_INTERVAL_S
-                if save and is_due:
-                    save(position_tensors(phase, start) | best_weights.state_dict())
+                if is_due:
+                    save_progress(progress_path, group, optimizer, phase.number, start, best_weights)
                     saved_at = time.monotonic()
         except GeneratorExit:
-            if save:
-                save(position_tensors(phase, start) | best_weights.state_dict())
+            save_progress(progress_path, group, optimizer, phase.number, start, best_weights)
             raise
         best_weights.copy_to(group)
-        if isinstance(group, StackedNetworks):
+        if group.num_runs is not None:
             group.copy_weights_to(models)
         if models is not networks:
             for network, model in zip(networks, models):
@@ -108,20 +106,17 @@ def train_ensemble(
         progress_path.unlink(missing_ok=True)
 
 
-def position_tensors(phase: Phase, step: int) -> dict[str, Tensor]:
-    """Return phase and step of a training as tensors for its progress file."""
-    return {"phase": torch.tensor(phase.number), "step": torch.tensor(step)}
-
-
 def save_progress(
-    path: Path, group: nn.Module, optimizer: torch.optim.Optimizer, extra_tensors: dict[str, Tensor]
+    path: Path | None, group: nn.Module, optimizer: torch.optim.Optimizer, phase: int, step: int, best: BestWeights
 ) -> None:
-    """Save weights, optimizer state and ``extra_tensors`` in one file, atomically."""
+    """Save the position, weights and optimizer state in one file, atomically; None: nowhere."""
+    if path is None:
+        return
     weights = {f"weights.{name}": weight.detach().cpu() for name, weight in group.named_parameters()}
     temporary_path = path.with_name(f".{path.name}.new")
     temporary_path.parent.mkdir(parents=True, exist_ok=True)
-    tensors = weights | optimizer_tensors_of(optimizer) | extra_tensors
-    write_tensors(temporary_path, tensors)
+    position = {"phase": torch.tensor(phase), "step": torch.tensor(step)}
+    write_tensors(temporary_path, weights | optimizer_tensors_of(optimizer) | position | best.state_dict())
     temporary_path.rename(path)
 
 
@@ -144,19 +139,20 @@ def find_wrong_answers_per_run(
     return is_wrong.cpu().view(rows.shape)
 
 
-def compute_mean_errors(group: nn.Module, validation: QuestionDataset, tasks: Sequence[Tensor]) -> Tensor:
+def compute_mean_errors(group: BaseNetwork, validation: QuestionDataset, tasks: Sequence[Tensor]) -> Tensor:
     """Compute each run's mean error over its tasks, in percent; a scalar for one run."""
     rows = torch.arange(len(validation), device=validation.device)
-    rows = rows.expand(len(tasks), -1) if isinstance(group, StackedNetworks) else rows
+    is_stacked = group.num_runs is not None
+    rows = rows.expand(len(tasks), -1) if is_stacked else rows
     is_wrong = find_wrong_answers(group, validation, rows).view(len(tasks), -1).cpu()
     task_ids = validation.task.cpu()
     errors = []
     for run, run_tasks in enumerate(tasks):
         is_in_tasks = torch.isin(task_ids, run_tasks)
         errors.append(mean_error(list(percent_by_task(is_wrong[run, is_in_tasks], task_ids[is_in_tasks]).values())))
-    return torch.tensor(errors) if isinstance(group, StackedNetworks) else torch.tensor(errors[0])
+    return torch.tensor(errors) if is_stacked else torch.tensor(errors[0])
 
 
-def stack_networks(networks: Sequence[MemoryNetwork]) -> nn.Module:
+def stack_networks(networks: Sequence[MemoryNetwork]) -> Any:
     """Stack several networks into one module; return a single network unchanged."""
     return StackedNetworks(networks) if len(networks) > 1 else networks[0]

@@ -6,10 +6,11 @@ runs are saved as runs of ``mnemic train``, so an interrupted table resumes.
 """
 
 import platform
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -22,7 +23,7 @@ from mnemic.data.language_modeling.dataset import LanguageModelFiles
 from mnemic.data.language_modeling.token_folder import METADATA_FILE, is_token_folder
 from mnemic.files import read_json
 from mnemic.predict.perplexity import compute_perplexity, compute_unigram_perplexity
-from mnemic.recipe import ConfigError, Recipe, build, load_recipe, override
+from mnemic.recipe import ConfigError, Recipe, build, kind_of, load_recipe, override
 from mnemic.reproduce.babi_table import append_runs, describe_hardware, load_runs
 from mnemic.reproduce.statistics import summarize_errors
 from mnemic.train.phases import read_phases
@@ -50,7 +51,7 @@ class WordsTable:
     def build_recipe(self, name: str, folder: str) -> Recipe:
         """Load a recipe with the table's overrides and data folder; raise for other data."""
         recipe = override(load_recipe(name, self.sets), "data.folder", folder)
-        if recipe.get("data", {}).get("kind") != "language-modeling":
+        if kind_of(DATASETS, recipe["data"]).layout != "tokens":
             raise ConfigError(f"the recipe {name!r} does not learn from data of kind 'words'")
         return recipe
 
@@ -70,58 +71,43 @@ class WordsTable:
         return str(path if is_token_folder(path) else folder / WORDS_FOLDER)
 
 
-class RunStep(NamedTuple):
-    """A training step of one run."""
-
-    recipe: str
-    seed: int
-    run: int  # its number, from 0
-    report: StepReport
+RunStep = tuple[str, int, int, StepReport]  # its recipe, its seed, its number from 0
 
 
 def train_missing_runs(table: WordsTable, folder: Path) -> Generator[RunStep, None, None]:
-    """Encode the words if needed, train and test missing runs; then call ``build_result``."""
+    """Encode the words if needed, train and test missing runs; then call ``save_result``."""
     with lock_folder(folder):
         words_folder = table.words_folder_of(folder)
         if not is_token_folder(Path(words_folder)):
             table.build_data_source(table.data).save_encoded(Path(words_folder))
-        for index, (name, seed) in enumerate(list_runs(table)):
+        for index, (seed, name) in enumerate(product(range(table.seeds), table.recipes)):
             recipe, run = table.build_recipe(name, words_folder), folder / f"{name}-{seed}"
             if (name, seed) in load_runs(folder) and load_checkpoint(run).recipe == recipe:
                 continue
             for report in fit(recipe, run, seed=seed, device=table.device):
-                yield RunStep(name, seed, index, report)
+                yield name, seed, index, report
             append_runs(folder, [evaluate_run(table, name, seed, run)])
-
-
-def list_runs(table: WordsTable) -> Iterator[tuple[str, int]]:
-    """List the recipe and the seed of each run, seed by seed."""
-    return ((name, seed) for seed in range(table.seeds) for name in table.recipes)
 
 
 def evaluate_run(table: WordsTable, name: str, seed: int, run: Path) -> dict[str, Any]:
     """Evaluate a finished run: perplexities, number of weights, steps and seconds."""
     checkpoint = load_checkpoint(run)
-    network = checkpoint.network.to(table.device)
-    data_source, history = build(DATASETS, checkpoint.recipe["data"]), checkpoint.progress.history
-    data = data_source.load()
-    datasets = {"validation": data.validation, "test": data.test}
-    metrics = {
-        split: compute_perplexity(network, dataset.to(table.device)) if len(dataset) or split == "test" else {}
-        for split, dataset in datasets.items()
-    }
+    network, history = checkpoint.network.to(table.device), checkpoint.progress.history
+    data = build(DATASETS, checkpoint.recipe["data"]).load()
+    validation, test = data.validation.to(table.device), data.test.to(table.device)
     return {
         "recipe": name,
         "seed": seed,
-        **metrics,
+        "validation": compute_perplexity(network, validation) if len(validation) else {},
+        "test": compute_perplexity(network, test),
         "weights": sum(weight.numel() for weight in weights_of(network).values()),
         "steps": history[-1]["steps"],
         "seconds": round(sum(row["seconds"] for row in history), 1),
     }
 
 
-def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
-    """Build the table from the runs in ``folder``, next to a unigram model."""
+def save_result(table: WordsTable, folder: Path) -> dict[str, Any]:
+    """Save the table of the runs in ``folder``, next to a unigram model, as ``table.json``."""
     finished_runs, words_folder = load_runs(folder), table.words_folder_of(folder)
     data = table.build_data_source(words_folder).load()
     rows = []
@@ -135,8 +121,7 @@ def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
         mean_metrics = {key: sum(run["test"][key] for run in runs) / len(runs) for key in runs[0]["test"]}
         seconds = round(sum(run["seconds"] for run in runs), 1)
         rows.append({"recipe": name, **mean_metrics, **deviations, **sizes, "seconds": seconds, "runs": runs})
-    about = read_json(Path(words_folder) / METADATA_FILE)
-    return {
+    result = {
         "table": "words",
         "rows": rows,
         "unigram": compute_unigram_perplexity(data.train, data.test, len(data.tokenizer)),
@@ -145,17 +130,12 @@ def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
         "seeds": list(range(table.seeds)),
         "vocab": len(data.tokenizer),
         "length": data.train.max_tokens,
-        "documents": about["about"],
+        "documents": read_json(Path(words_folder) / METADATA_FILE)["about"],
         "words": {"train": data.train.num_targets, "test": data.test.num_targets},
         "data_sha256": {name: hash_file(Path(words_folder) / name) for name in HASHED_FILES},
         "hardware": describe_hardware(torch.device(table.device)),
         "versions": {"mnemic": __version__, "torch": torch.__version__, "python": platform.python_version()},
         "seconds": round(sum(row["seconds"] for row in rows), 1),
     }
-
-
-def save_result(table: WordsTable, folder: Path) -> dict[str, Any]:
-    """Save the table as ``table.json`` in the folder of its runs."""
-    contents = build_result(table, folder)
-    write_json(folder / "table.json", contents)
-    return contents
+    write_json(folder / "table.json", result)
+    return result

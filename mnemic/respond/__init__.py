@@ -1,9 +1,7 @@
 """Responses (R of the frame): heads and decoders that turn states into answers."""
 
-from collections.abc import Callable
 from typing import Any
 
-from mnemic.recipe import select_kinds
 from mnemic.respond.classes import ClassHead
 from mnemic.respond.next_token import NextTokenHead
 from mnemic.respond.predictor import Predictor
@@ -19,7 +17,7 @@ from mnemic.respond.word_joint import JointWordHead
 from mnemic.respond.word_match import MatchWordHead
 from mnemic.respond.words import MultiWordHead
 
-RESPONSES: dict[str, Callable[..., Any]] = {
+RESPONSES: dict[str, type[Any]] = {
     "classes": ClassHead,
     "word-decoder": GRUWordHead,
     "word-joint": JointWordHead,
@@ -35,6 +33,3 @@ RESPONSES: dict[str, Callable[..., Any]] = {
     "tags": TagHead,
     "word": WordHead,
 }
-
-WITHOUT_MEMORY = tuple(select_kinds(RESPONSES, source="text"))
-FROM_MEMORY = tuple(select_kinds(RESPONSES, source="carried memory"))

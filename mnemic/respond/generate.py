@@ -53,10 +53,8 @@ def beam_search(
     check_bounds(max_tokens, num_beams)
     batch = start_ids.shape[0]
     tokens = start_ids.new_full((batch, 1, 0), end_id)  # b w n
-    log_probabilities, has_ended = (
-        start_ids.new_zeros(batch, 1, dtype=torch.float),
-        torch.zeros_like(start_ids)[:, None] > 0,
-    )
+    log_probabilities = start_ids.new_zeros(batch, 1, dtype=torch.float)
+    has_ended = start_ids.new_zeros(batch, 1, dtype=torch.bool)
     last_tokens = start_ids
     for _ in range(max_tokens):
         if has_ended.all():

@@ -9,7 +9,18 @@ NUM_SHOWN = 5  # sentences of evidence, or passages of a search, by default
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A sentence that was read, its position, and the weight of its passage per hop."""
+    """A sentence that was read, its position, and the weight of its passage per hop.
+
+    >>> with mnemic.Memory("letters.db") as memory:
+    ...     steps = memory.remember("letters")
+    ...     evidence = memory.ask("How long is the term of the loan?").evidence[0]
+    >>> Path(evidence.name).name, evidence.line
+    ('bank.txt', 1)
+    >>> evidence.sentence
+    'The terms of the loan are five years at 3 percent.'
+    >>> Path(evidence.name).read_text()[evidence.first : evidence.last] == evidence.sentence
+    True
+    """
 
     document: int  # the id that `forget` and `update` take
     name: str  # path or title of the document
@@ -46,7 +57,19 @@ class RankedAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The answer to a question; without a reader, the sentence that matches best."""
+    """The answer to a question; without a reader, the sentence that matches best.
+
+    >>> with mnemic.Memory("lease.db") as memory:
+    ...     document = memory.note("The lease ends on 30 June. The rent is 700 euros a month.")
+    ...     answer = memory.ask("How much is the rent?")
+    ...     unknown = memory.ask("Who owns the house?")
+    >>> answer.text
+    '700 euros a month'
+    >>> answer.score > 0.5  # the probability that it is right
+    True
+    >>> unknown.has_answer
+    False
+    """
 
     question: str
     text: str  # verbatim; empty: no answer

@@ -54,7 +54,7 @@ class Memory:
     memory; an existing memory refuses any but its own, and ``reindex`` changes it. ``reader`` (an
     object, a name or a folder) answers from passages; with None an answer is a sentence.
 
-    >>> memory = Memory("notes.db")
+    >>> memory = mnemic.Memory("notes.db")
     >>> memory.note("The lease ends on 30 June. The rent is 700 euros a month.")
     1
     >>> answer = memory.ask("When does the lease end?")

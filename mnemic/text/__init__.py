@@ -10,31 +10,12 @@ from collections.abc import Callable, Mapping
 
 from mnemic.text.chinese import han_fraction
 from mnemic.text.sentences import Span, split_sentences, trim_span
-from mnemic.text.tokenizers.contract import Encoding, SpecialTokens, Tokenizer
+from mnemic.text.tokenizers.contract import Encoding, Tokenizer
 from mnemic.text.tokenizers.huggingface import load_subword_tokenizer
 from mnemic.text.tokenizers.load import load_tokenizer
 from mnemic.text.tokenizers.subwords import SubwordTokenizer
 from mnemic.text.tokenizers.trainers import TRAINERS
 from mnemic.text.tokenizers.words import WordTokenizer
-from mnemic.text.windows import WindowedText, WindowError, WindowOptions
+from mnemic.text.windows import WindowedText, WindowOptions
 
 TOKENIZERS: Mapping[str, Callable[..., Tokenizer]] = {"words": WordTokenizer.from_texts, **TRAINERS}
-
-__all__ = [
-    "TOKENIZERS",
-    "TRAINERS",
-    "Encoding",
-    "Span",
-    "SpecialTokens",
-    "SubwordTokenizer",
-    "Tokenizer",
-    "WindowError",
-    "WindowOptions",
-    "WindowedText",
-    "WordTokenizer",
-    "han_fraction",
-    "load_subword_tokenizer",
-    "load_tokenizer",
-    "split_sentences",
-    "trim_span",
-]

@@ -22,8 +22,7 @@ def decode_bio_tags(tags: Sequence[str]) -> list[EntitySpan]:
     for index, tag in enumerate(tags):
         kind = tag[2:]
         if tag != "O":
-            continues_entity = tag.startswith("I-") and previous_tag != "O" and previous_tag[2:] == kind
-            if continues_entity:
+            if tag.startswith("I-") and previous_tag != "O" and previous_tag[2:] == kind:
                 entities[-1] = entities[-1]._replace(last=index)
             else:
                 entities.append(EntitySpan(kind, index, index))

@@ -7,7 +7,7 @@ comes with a question or a partner, that other text in full before or after it.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from mnemic.text.tokenizers.contract import Encoding, SpecialTokens, Tokenizer
+from mnemic.text.tokenizers.contract import Encoding, Tokenizer
 
 Text = str | Encoding  # a string, or its encoding without special tokens
 Truncation = Literal["windows", "first", "error"]
@@ -113,16 +113,21 @@ def make_windows(
     partner_ids = None if partner is None else encode_if_string(tokenizer, partner).ids
     specials = tokenizer.special_tokens(pair=partner is not None)
     partner_tokens = len(partner_ids or [])
-    capacity, num_tokens = (options.check().max_tokens - sum(map(len, specials)) - partner_tokens, len(encoding.ids))
+    num_tokens = len(encoding.ids)
+    capacity = options.check().max_tokens - sum(map(len, specials)) - partner_tokens
     if capacity < num_tokens or capacity < 0:
         check_splittable(options, capacity, num_tokens, partner_tokens)
     ranges = split_token_ranges(num_tokens, max(capacity, 1), options.overlap if capacity < num_tokens else 0)
     if options.truncation == "first":
         ranges = ranges[:1]
-    windows = [
-        build_window(encoding.ids[a:b], partner_ids, specials, TokenRange(a, b), partner_first=partner_first)
-        for a, b in ranges
-    ]
+    windows = []
+    for token_range in ranges:
+        ids = encoding.ids[token_range.start : token_range.end]
+        first, second = (partner_ids or [], ids) if partner_first else (ids, partner_ids or [])
+        head, tail = [*specials.before, *first, *specials.between], [*second, *specials.after]
+        segments = [0] * len(head) + [int(partner is not None)] * len(tail)  # 1: the second text
+        text_start = len(head) if partner_first else len(specials.before)
+        windows.append(Window(head + tail, segments, text_start, token_range))
     return WindowedText(windows, encoding.offsets, ranges[-1].end + partner_tokens, num_tokens + partner_tokens)
 
 
@@ -142,25 +147,6 @@ def check_splittable(options: WindowOptions, capacity: int, num_tokens: int, par
         )
 
 
-def build_window(
-    ids: list[int],
-    partner_ids: list[int] | None,
-    specials: SpecialTokens,
-    token_range: TokenRange,
-    *,
-    partner_first: bool,
-) -> Window:
-    """Build a window from the text's ids, the partner's ids and the special tokens.
-
-    Segment 1 is the second of the two texts.
-    """
-    first, second = (partner_ids or [], ids) if partner_first else (ids, partner_ids or [])
-    head = [*specials.before, *first, *specials.between]
-    tail = [*second, *specials.after]
-    text_start = len(head) if partner_first else len(specials.before)
-    return Window(head + tail, [0] * len(head) + [int(partner_ids is not None)] * len(tail), text_start, token_range)
-
-
 def encode_if_string(tokenizer: Tokenizer, text: Text) -> Encoding:
     """Encode a string without special tokens; return an encoding as it is."""
     return tokenizer.encode(text, special=False) if isinstance(text, str) else text
@@ -168,7 +154,7 @@ def encode_if_string(tokenizer: Tokenizer, text: Text) -> Encoding:
 
 def make_text_windows(tokenizer: Tokenizer, text: Text, options: WindowOptions) -> WindowedText:
     """Split a single text into windows."""
-    return make_windows(tokenizer, text, options, partner_first=False)
+    return make_windows(tokenizer, text, options)
 
 
 def make_question_windows(tokenizer: Tokenizer, question: Text, text: Text, options: WindowOptions) -> WindowedText:

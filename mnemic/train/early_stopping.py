@@ -6,7 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mnemic.checkpoint.tensors import select_tensors
 from mnemic.recipe import ConfigError
+from mnemic.train.optim.clipping import expand_runs
 from mnemic.train.phases import Phase
 
 
@@ -36,8 +38,8 @@ class BestWeights:
         self.bad_evals = 0 if (error < self.error).any() else self.bad_evals + 1
         self.error = torch.where(better, error, self.error)
         for name, weight in current.items():
-            mask = better.view(*better.shape, *[1] * (weight.dim() - better.dim()))
-            self.weights[name] = torch.where(mask.to(weight.device), weight, self.weights[name])
+            mask = expand_runs(better, weight).to(weight.device)
+            self.weights[name] = torch.where(mask, weight, self.weights[name])
 
     @torch.no_grad()
     def copy_to(self, network: nn.Module) -> None:
@@ -61,12 +63,9 @@ class BestWeights:
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Tensor], device: torch.device) -> "BestWeights":
         """Restore the best weights from ``state_dict``."""
-        best, prefix = cls(), "best.weights."
-        best.error = state.get("best.error")
-        best.bad_evals = int(state.get("best.bad_evals", 0))
-        best.weights = {
-            name.removeprefix(prefix): weight.to(device) for name, weight in state.items() if name.startswith(prefix)
-        }
+        best = cls()
+        best.error, best.bad_evals = state.get("best.error"), int(state.get("best.bad_evals", 0))
+        best.weights = select_tensors(state, "best.weights.", device)
         return best
 
 

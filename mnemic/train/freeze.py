@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 
-from mnemic.models.ensemble import StackedNetworks
+from mnemic.models.contract import unwrap_network
 from mnemic.recipe import ConfigError, join_words
 
 
@@ -20,9 +19,9 @@ def find_modules(network: nn.Module, names: Sequence[str]) -> list[nn.Module]:
 
     Other modules may share their weights.
     """
-    if names and isinstance(network, StackedNetworks):
+    unwrapped = unwrap_network(network)
+    if names and unwrapped.num_runs is not None:
         raise ConfigError("train.frozen is for one run at a time: leave it out of a table")
-    unwrapped = network.module if isinstance(network, DistributedDataParallel) else network
     modules = dict(unwrapped.named_modules())
     if unknown := [name for name in names if not name or name not in modules]:
         top_level = join_words(name for name, _ in unwrapped.named_children())

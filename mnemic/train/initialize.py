@@ -14,17 +14,29 @@ from torch import Tensor, nn
 
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.checkpoint.folder import RECIPE, find_checkpoint, load_weights, read_metadata, read_weights, weights_of
-from mnemic.data import RESPONSE_OF, SEGMENT_KINDS, SEQUENTIAL_WINDOW_KINDS
+from mnemic.data import DATASETS
 from mnemic.data.contract import Sizes
 from mnemic.data.knowledge.dataset import KnowledgeFolder
-from mnemic.encode import TEXT_KINDS
+from mnemic.encode import ENCODERS
 from mnemic.encode.huggingface.read import CONFIG_FILE, load_encoder
 from mnemic.encode.huggingface.shape import encoder_options, shape_from_config
 from mnemic.files import read_json
-from mnemic.memory.kv_memnn import KeyValueMemory
+from mnemic.memory import MEMORIES
 from mnemic.models import build_model
 from mnemic.objectives import OBJECTIVES
-from mnemic.recipe import ConfigError, Recipe, build, join_words, merge_recipes, override, parameters_of
+from mnemic.recipe import (
+    ConfigError,
+    Recipe,
+    build,
+    join_words,
+    kind_name,
+    kind_of,
+    merge_recipes,
+    override,
+    parameters_of,
+    select_kinds,
+)
+from mnemic.respond import RESPONSES
 from mnemic.train.freeze import find_modules
 from mnemic.train.phases import Phase
 from mnemic.train.sampler import make_generator
@@ -71,9 +83,9 @@ def start_recipe_from(recipe: Recipe, folder: Path) -> Recipe:
         checkpoint_folder = find_start_checkpoint(folder)
         model = read_metadata(checkpoint_folder / RECIPE)["recipe"]["model"]
         width, encode = model["width"], model["encode"]
-        if encode.get("kind") in TEXT_KINDS:
+        if kind_of(ENCODERS, encode).reads_texts:
             raise ConfigError(
-                f"{folder} holds a network whose encoder is of kind {encode['kind']!r}, which reads"
+                f"{folder} holds a network whose encoder is of kind {kind_name(encode)!r}, which reads"
                 " the sentences of stories; --start takes one that reads tokens, such as a BERT"
             )
     encode = copy_dropout(encode, recipe["model"].get("encode", {}))
@@ -156,66 +168,77 @@ def read_start_weights(folder: Path) -> dict[str, Tensor]:
 def check_kinds(recipe: Recipe) -> None:
     """Raise an error if the kinds of data, model, response and objective do not fit."""
     model, data = recipe["model"], recipe["data"]
-    kind, has_memory = data.get("kind"), "memory" in model
-    has_carry = "segments" in model
-    if kind in SEGMENT_KINDS and not has_carry:
-        raise ConfigError(f"data of kind {kind!r} is read in segments: add model.segments, as in recipe bert-mass")
-    if has_carry and kind not in SEGMENT_KINDS + SEQUENTIAL_WINDOW_KINDS:
-        known = join_words(SEGMENT_KINDS + SEQUENTIAL_WINDOW_KINDS)
-        raise ConfigError(f"model.segments reads in segments: data.kind is {known}, not {kind!r}")
-    if kind in SEGMENT_KINDS:
+    data_kind, name = kind_of(DATASETS, data), kind_name(data)
+    has_memory, has_segments = "memory" in model, "segments" in model
+    if data_kind.layout == "segments":
+        if not has_segments:
+            raise ConfigError(f"data of kind {name!r} is read in segments: add model.segments, as in recipe bert-mass")
         check_quote_losses(model, recipe["objective"])
         return
-    check_memory_slots(model.get("memory"), data)
-    if has_carry:
+    if has_segments and not data_kind.reads_segments:
+        known = join_words(select_kinds(DATASETS, layout="segments") | select_kinds(DATASETS, reads_segments=True))
+        raise ConfigError(f"model.segments reads in segments: data.kind is {known}, not {name!r}")
+    check_memory_slots(model, data)
+    if has_segments:
         check_segment_windows(data)
-    elif (kind in RESPONSE_OF) == has_memory:
+    elif (data_kind.response is not None) == has_memory:
         raise ConfigError(
-            f"data of kind {kind!r} is read in windows, without a memory: leave model.memory out"
+            f"data of kind {name!r} is read in windows, without a memory: leave model.memory out"
             if has_memory
-            else f"data of kind {kind!r} needs a memory: add model.memory, such as memn2n"
+            else f"data of kind {name!r} needs a memory: add model.memory, such as memn2n"
         )
-    if kind not in RESPONSE_OF:
-        return
-    response_kind = RESPONSE_OF[kind]
-    objective_kind = {"retrieval": "retrieve-and-read"}.get(
-        kind, {"seq2seq": "next-token"}.get(response_kind, response_kind)
-    )
-    if data.get("labels") == "numbers":
-        objective_kind = "numbers"
-    for key, expected_kind in (("model.respond", response_kind), ("objective", objective_kind)):
-        section = model["respond"] if key == "model.respond" else recipe["objective"]
-        if section.get("kind") != expected_kind:
-            raise ConfigError(
-                f"{key}.kind is {section.get('kind')!r}, but data of kind {kind!r} needs {expected_kind!r}"
-            )
+    if data_kind.response is not None:
+        check_response(model["respond"], data)
+        check_objective(recipe["objective"], data)
+
+
+def check_response(respond: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    """Raise an error unless a response has the methods that the data needs."""
+    needed = kind_of(DATASETS, data).response
+    if kind_name(respond) != needed and not {*kind_of(RESPONSES, respond).methods} & {*RESPONSES[needed].methods}:
+        raise ConfigError(
+            f"model.respond.kind is {kind_name(respond)!r}, but data of kind {kind_name(data)!r} needs {needed!r}"
+        )
+
+
+def check_objective(objective: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    """Raise an error unless an objective, or the one that it replaces, fits the data."""
+    fitting = kind_of(DATASETS, data).fitting_objectives(data)
+    replacements = (kind for name in fitting for kind in select_kinds(OBJECTIVES, replaces=name))
+    if kind_name(objective) not in (*fitting, *replacements):
+        raise ConfigError(
+            f"objective.kind is {kind_name(objective)!r}, but data of kind {kind_name(data)!r} needs "
+            f"{' or '.join(map(repr, fitting))}"
+        )
 
 
 def check_quote_losses(model: Mapping[str, Any], objective: Mapping[str, Any]) -> None:
-    """Raise an error if a response of kind ``quotes`` has losses that need words."""
-    if model["respond"].get("kind") != "quote":
+    """Raise an error if a response without words has losses that need words."""
+    if kind_of(RESPONSES, model["respond"]).generates_words:
         return
-    if objective.get("kind") != "bert-mass":
+    known = select_kinds(OBJECTIVES, trains_without_words=True)
+    if kind_name(objective) not in known:
         raise ConfigError(
-            "a response of kind 'quotes' generates no words: objective.kind is 'bert-mass', not "
-            f"{objective.get('kind')!r}"
+            f"a response of kind 'quotes' generates no words: objective.kind is {' or '.join(map(repr, known))}, "
+            f"not {kind_name(objective)!r}"
         )
-    weights = build(OBJECTIVES, objective).weights
-    if active := [name for name, weight in weights.items() if weight and name not in ("ctrl", "read")]:
+    loss = build(OBJECTIVES, objective)
+    if active := [name for name, weight in loss.weights.items() if weight and name not in loss.wordless_losses]:
         raise ConfigError(
             f"a response of kind 'quotes' generates no words: set objective.{active[0]}=0, or "
             "model.respond.kind=predictor"
         )
 
 
-def check_memory_slots(memory: Any, data: Mapping[str, Any]) -> None:
+def check_memory_slots(model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise an error if a memory has fewer slots than the data selects per question.
 
     Otherwise the best of the selected slots would be overwritten.
     """
-    if not isinstance(memory, Mapping) or memory.get("kind") != "key-value":
+    if not kind_of(DATASETS, data).has_knowledge_base or "memory" not in model:
         return
-    capacity = memory.get("slots", parameters_of(KeyValueMemory)["slots"].default)
+    parameters = parameters_of(kind_of(MEMORIES, model["memory"]))
+    capacity = model["memory"].get("slots", parameters["slots"].default if "slots" in parameters else None)
     selected = data.get("slots", KnowledgeFolder.slots)
     if isinstance(capacity, int) and isinstance(selected, int) and selected > capacity:
         raise ConfigError(
@@ -246,8 +269,9 @@ def check_phases(phases: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
     shapes = {name: weight.shape for name, weight in network.named_parameters()}
     for phase in phases:
         find_modules(network, phase.settings.frozen)
-        if phase.settings.segments and recipe["data"].get("kind") not in SEGMENT_KINDS:
-            raise ConfigError(f"train.segments is for data of kind {join_words(SEGMENT_KINDS)}; leave it out")
+        if phase.settings.segments and kind_of(DATASETS, recipe["data"]).layout != "segments":
+            known = join_words(select_kinds(DATASETS, layout="segments"))
+            raise ConfigError(f"train.segments is for data of kind {known}; leave it out")
         if phase.recipe["model"] == recipe["model"]:
             continue
         weights = dict(build_on_meta(phase.recipe["model"], sizes).named_parameters())

@@ -11,7 +11,6 @@ from typing import Any
 from mnemic.train.tensorboard import EventWriter
 
 COLUMNS = ("phase", "epoch", "step", "loss", "norm", "rate", "validation", "seconds", "figures")
-FILENAME = "log.tsv"
 
 
 class RunLogger:
@@ -19,7 +18,7 @@ class RunLogger:
 
     def __init__(self, folder: Path, history: Sequence[Mapping[str, Any]]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / FILENAME
+        self.path = folder / "log.tsv"
         lines = ["\t".join(COLUMNS), *(format_row(row) for row in history)]
         self.path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         if not history:  # remove the events of a run that this one replaces
@@ -31,8 +30,8 @@ class RunLogger:
         """Append a row to the table and its numbers to the TensorBoard events."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(format_row(row) + "\n")
-        numbers = {name: row[name] for name in ("loss", "norm", "rate", "validation") if row[name] is not None}
-        scalars = {f"train/{name}": float(value) for name, value in numbers.items()}
+        names = [name for name in ("loss", "norm", "rate", "validation") if row[name] is not None]
+        scalars = {f"train/{name}": float(row[name]) for name in names}
         scalars |= {f"figures/{name}": value for name, value in row.get("figures", {}).items()}
         scalars |= {f"losses/{name}": value for name, value in row.get("losses", {}).items()}
         self.events.add_scalars(int(row["steps"]), scalars)

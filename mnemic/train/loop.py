@@ -14,10 +14,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_map
 
-from mnemic.models.ensemble import StackedNetworks
+from mnemic.models.contract import unwrap_network
 from mnemic.objectives import CarriedState, Loss
 from mnemic.recipe import ConfigError, build
 from mnemic.train.freeze import find_modules
@@ -57,9 +56,8 @@ class TrainSettings:
     save: int = 2000  # steps between checkpoints
 
     def __post_init__(self) -> None:
-        minimums = {"epochs": 0, "steps": 0, "batch": 1, "buckets": 1, "validate": 0}
-        minimums |= {"patience": 0, "save": 1, "accumulate": 1, "log": 0, "segments": 0}
-        minimums["workers"] = 0
+        minimums = dict.fromkeys(("epochs", "steps", "validate", "patience", "log", "segments", "workers"), 0)
+        minimums |= dict.fromkeys(("batch", "buckets", "save", "accumulate"), 1)
         for name, minimum in minimums.items():
             if getattr(self, name) < minimum:
                 raise ConfigError(f"train.{name} is at least {minimum}, not {getattr(self, name)}")
@@ -92,11 +90,8 @@ class TrainSettings:
 
     def evaluates_at(self, step: int, steps_per_epoch: int) -> bool:
         """Whether to evaluate on the validation set after this step of a phase."""
-        if not self.validate:
-            return False
-        return step % (self.validate * self.steps_per_row(steps_per_epoch)) == 0 or step == self.total_steps(
-            steps_per_epoch
-        )
+        interval, total_steps = self.validate * self.steps_per_row(steps_per_epoch), self.total_steps(steps_per_epoch)
+        return interval > 0 and (step % interval == 0 or step == total_steps)
 
 
 class Step(NamedTuple):
@@ -105,21 +100,12 @@ class Step(NamedTuple):
     Losses and norms are tensors, one number per run: reading them may wait for the GPU.
     """
 
-    number: int  # of steps taken in this phase
     loss: Tensor  # mean over the targets of the batch
     norm: Tensor  # of all gradients, before clipping
-    rate: float
-    carried: CarriedState | None  # for the next step
+    carried: CarriedState | None = None  # for the next step
     means: CarriedState | None = None  # of each loss by name, where there are several
-
-
-class StepResult(NamedTuple):
-    """The result of one optimizer step."""
-
-    loss: Tensor
-    norm: Tensor  # of the gradient
-    carried: CarriedState | None
-    means: CarriedState | None = None
+    number: int = 0  # of steps taken in this phase
+    rate: float = 0.0  # of learning
 
 
 def train(
@@ -142,9 +128,7 @@ def train(
     schedule = build(SCHEDULES, settings.schedule)
     take_step: Any = OptimizerStep(network, compute_loss, optimizer, settings)
     if isinstance(optimizer.param_groups[0]["lr"], Tensor):
-        take_step = GraphedStep(
-            take_step, warmup_steps=EAGER_STEPS, shape_of=lambda batch: getattr(batch, "max_length", None)
-        )
+        take_step = GraphedStep(take_step)
     network.train()
     frozen_modules = find_modules(network, settings.frozen)
     for number, batch in enumerate(islice(batches, max(total_steps - first_step, 0)), start=first_step):
@@ -152,19 +136,22 @@ def train(
         set_learning_rate(optimizer, rate)
         for module in frozen_modules:
             module.eval()  # no dropout in frozen modules; an evaluation may have set it back
-        loss, norm, carried, means = take_step(batch, carried)
-        yield Step(number + 1, loss, norm, rate, carried, means)
+        step = take_step(batch, carried)._replace(number=number + 1, rate=rate)
+        carried = step.carried
+        yield step
 
 
-def build_optimizer(network: nn.Module, settings: TrainSettings, *, cuda_graph: bool = False) -> torch.optim.Optimizer:
+def build_optimizer(
+    network: nn.Module, settings: TrainSettings, *, stacked: bool = False, cuda_graph: bool = False
+) -> torch.optim.Optimizer:
     """Build the optimizer of a recipe for all weights that are not frozen.
 
-    With ``cuda_graph`` its learning rate is a tensor that a CUDA graph can read.
+    ``stacked`` networks are optimized each by itself. With ``cuda_graph`` the learning rate is a
+    tensor that a CUDA graph can read.
     """
     rate: Any = torch.zeros((), device="cuda") if cuda_graph else settings.rate
     parameters = [p for p in network.parameters() if p.requires_grad]
-    kwargs = {"parameters": parameters, "rate": rate, "runs": isinstance(network, StackedNetworks)}
-    return build(OPTIMIZERS, settings.optimizer, **kwargs)
+    return build(OPTIMIZERS, settings.optimizer, parameters=parameters, rate=rate, runs=stacked)
 
 
 class OptimizerStep:
@@ -179,7 +166,7 @@ class OptimizerStep:
         self.use_mean, self.noise = settings.reduce == "mean", settings.noise
         self.num_shards = settings.accumulate
 
-    def __call__(self, batch: Any, carried: CarriedState | None) -> StepResult:
+    def __call__(self, batch: Any, carried: CarriedState | None) -> Step:
         self.optimizer.zero_grad(set_to_none=True)
         backward = self.backward_batch if self.num_shards == 1 else self.backward_shards
         loss = backward(batch, carried)
@@ -189,15 +176,13 @@ class OptimizerStep:
             noise = [torch.randn_like(gradient) for gradient in gradients]
             torch._foreach_add_(gradients, noise, alpha=self.noise)
         self.optimizer.step()
-        return StepResult(loss.total / loss.num_targets, norm, detach_state(loss.carried), loss.means)
+        return Step(loss.total / loss.num_targets, norm, detach_state(loss.carried), loss.means)
 
     def backward_batch(self, batch: Any, carried: CarriedState | None) -> Loss:
         """Compute gradients and return the loss over all processes."""
         loss = self.compute_loss(self.network, batch, carried)
-        total, num_targets = (
-            sum_over_processes(loss.total.detach()),
-            sum_over_processes(loss.num_targets).clamp(min=1),
-        )
+        total = sum_over_processes(loss.total.detach())
+        num_targets = sum_over_processes(loss.num_targets).clamp(min=1)
         (loss.total * self.gradient_scale(num_targets)).sum().backward()
         return Loss(total, num_targets, loss.carried, loss.means)
 
@@ -206,12 +191,12 @@ class OptimizerStep:
 
         The number of targets to divide by is only known after the last shard.
         """
+        network: Any = self.network
         totals, counts = [], []
         for number in range(self.num_shards):
-            is_last = number == self.num_shards - 1
-            with nullcontext() if is_last else skip_gradient_sync(self.network):
-                shard = batch.select_shard(number, self.num_shards)
-                loss = self.compute_loss(self.network, shard, carried)
+            is_last = number == self.num_shards - 1  # only then processes exchange gradients
+            with network.no_sync() if unwrap_network(network) is not network and not is_last else nullcontext():
+                loss = self.compute_loss(network, batch.select_shard(number, self.num_shards), carried)
                 loss.total.sum().backward()
             totals.append(loss.total.detach())
             counts.append(loss.num_targets)
@@ -230,30 +215,23 @@ class OptimizerStep:
         return world_size() / num_targets if self.use_mean else world_size()
 
 
-def skip_gradient_sync(network: nn.Module) -> Any:
-    """Return a context in which processes do not exchange gradients."""
-    if isinstance(network, DistributedDataParallel):
-        return network.no_sync()
-    return nullcontext()
-
-
 class GraphedStep:
     """An optimizer step that is captured as a CUDA graph and then replayed.
 
-    There is one recording per ``shape_of(batch)``.
+    There is one recording per ``max_length`` of batches: a graph, the batch it reads, its result.
     """
 
-    def __init__(self, step: OptimizerStep, *, warmup_steps: int, shape_of: Callable[[Any], Any]) -> None:
-        self.step, self.warmup_steps, self.shape_of = step, warmup_steps, shape_of
+    def __init__(self, step: OptimizerStep) -> None:
+        self.step = step
         self.step_counts = Counter[Any]()
-        self.recordings: dict[Any, RecordedStep] = {}
+        self.recordings: dict[Any, tuple[torch.cuda.CUDAGraph, Any, Step]] = {}
         self.stream = torch.cuda.Stream()
         self.pool = torch.cuda.graph_pool_handle()  # shared: recordings never run concurrently
 
-    def __call__(self, batch: Any, carried: CarriedState | None) -> StepResult:
-        shape = self.shape_of(batch)
+    def __call__(self, batch: Any, carried: CarriedState | None) -> Step:
+        shape = getattr(batch, "max_length", None)
         self.step_counts[shape] += 1
-        if self.step_counts[shape] <= self.warmup_steps:
+        if self.step_counts[shape] <= EAGER_STEPS:
             self.stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self.stream):
                 result = self.step(batch, None)
@@ -261,28 +239,19 @@ class GraphedStep:
             return result
         if shape not in self.recordings:
             self.recordings[shape] = self.record_step(batch)
-        graph, static_batch, loss, norm = self.recordings[shape]
+        graph, static_batch, result = self.recordings[shape]
         tree_map(lambda new, old: old.copy_(new) if isinstance(new, Tensor) else None, batch, static_batch)
         graph.replay()
-        return StepResult(loss.clone(), norm.clone(), None)
+        return Step(result.loss.clone(), result.norm.clone())
 
-    def record_step(self, batch: Any) -> "RecordedStep":
+    def record_step(self, batch: Any) -> tuple[torch.cuda.CUDAGraph, Any, Step]:
         """Capture one step on a copy of the batch."""
         static_batch = tree_map(lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf, batch)
         self.step.optimizer.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool):
-            loss, norm, *_ = self.step(static_batch, None)
-        return RecordedStep(graph, static_batch, loss, norm)
-
-
-class RecordedStep(NamedTuple):
-    """A captured CUDA graph, the batch it reads and the results it writes."""
-
-    graph: torch.cuda.CUDAGraph
-    batch: Any
-    loss: Tensor
-    norm: Tensor
+            result = self.step(static_batch, None)
+        return graph, static_batch, result
 
 
 def detach_state(carried: CarriedState | None) -> CarriedState | None:

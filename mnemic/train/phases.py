@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.contract import Dataset
-from mnemic.data.long_context.batches import LongDataset
 from mnemic.encode.packed import probe_kernels
-from mnemic.models.ensemble import StackedNetworks
+from mnemic.models.contract import unwrap_network
 from mnemic.objectives import OBJECTIVES, CarriedState, Loss
 from mnemic.recipe import ConfigError, Recipe, build, construct, merge_recipes
 from mnemic.train.distributed import limit_threads
@@ -56,7 +55,7 @@ def check_phase(phase: Phase) -> None:
 
 
 def build_sampler(
-    phase: Phase, network: nn.Module, dataset: Dataset, pools: Sequence[Tensor], seeds: Sequence[int]
+    phase: Phase, network: Any, dataset: Dataset, pools: Sequence[Tensor], seeds: Sequence[int]
 ) -> BatchSampler:
     """Build the batch sampler of a phase.
 
@@ -67,9 +66,9 @@ def build_sampler(
         seeds=seeds,
         phase=phase.number,
         batch_size=phase.settings.batch,
-        num_uniforms=unwrap_network(network).num_uniforms + dataset.num_uniforms,
+        num_uniforms=network.num_uniforms + dataset.num_uniforms,
         replace=phase.settings.replace,
-        stacked=isinstance(network, StackedNetworks),
+        stacked=unwrap_network(network).num_runs is not None,
         device=dataset.device,
         lengths=dataset.lengths.cpu() if phase.settings.buckets > 1 else None,
         num_buckets=phase.settings.buckets,
@@ -79,7 +78,7 @@ def build_sampler(
 def train_phase(
     phase: Phase,
     network: nn.Module,
-    dataset: Dataset,
+    dataset: Any,
     sampler: BatchSampler,
     *,
     optimizer: torch.optim.Optimizer,
@@ -96,8 +95,7 @@ def train_phase(
     on_gpu = device.type == "cuda"
     limit_threads(network)
     if on_gpu:
-        is_exact = phase.settings.matmul != "tf32"
-        torch.set_float32_matmul_precision("highest" if is_exact else "high")
+        torch.set_float32_matmul_precision("high" if phase.settings.matmul == "tf32" else "highest")
     objective = build(OBJECTIVES, phase.recipe["objective"])
     # A wrapper around the same weights, for these steps alone; masks and losses are not compiled.
     compiled: Any = network
@@ -106,24 +104,21 @@ def train_phase(
         compiled = torch.compile(network, dynamic=False)
     use_bf16 = phase.settings.matmul == "bf16"  # for products; weights and sums stay float32
     compact = not on_gpu  # a GPU prefers equal shapes to fewer texts
+    is_stacked = unwrap_network(network).num_runs is not None
 
-    def compute_loss(network: nn.Module, indices_or_batch: Any, carried: CarriedState | None) -> Loss:
+    def compute_loss(network: Any, indices_or_batch: Any, carried: CarriedState | None) -> Loss:
         batch = indices_or_batch
         if isinstance(indices_or_batch, BatchIndices):
-            batch = dataset.batch(
-                indices_or_batch.rows,
-                indices_or_batch.uniforms,
-                compact=compact,
-                max_length=indices_or_batch.max_length,
-            )
+            rows, uniforms, max_length = indices_or_batch
+            batch = dataset.batch(rows, uniforms, compact=compact, max_length=max_length)
         with torch.autocast(device.type, torch.bfloat16, enabled=use_bf16):
-            if isinstance(network, StackedNetworks):
+            if is_stacked:
                 return network.map_networks(objective, batch, carried)
             return objective(compiled, batch, carried)
 
     batches: Iterator[Any] = map(select_rank_shard, sampler.iterate_from(first_step))
     if phase.settings.workers:
-        if prefetcher is None or not isinstance(dataset, LongDataset):
+        if prefetcher is None:
             raise ConfigError(
                 "train.workers make batches of long documents, which are generated anew each time; "
                 "leave it out for other data"
@@ -145,9 +140,3 @@ def select_rank_shard(indices: BatchIndices) -> BatchIndices:
     """Select this process's shard of a batch that all processes have sampled alike."""
     num_shards = world_size()
     return indices if num_shards == 1 else indices.select_shard(torch.distributed.get_rank(), num_shards)
-
-
-def unwrap_network(network: nn.Module) -> Any:
-    """Return the network without the wrapper of distributed training."""
-    is_parallel = isinstance(network, nn.parallel.DistributedDataParallel)
-    return network.module if is_parallel else network

@@ -71,11 +71,9 @@ class Prefetcher:
 
 
 def receive_batch(batch: Any, documents: LongDataset) -> LongBatch:
-    return move_batch(tree_map(array_to_tensor, batch), documents.batch_device)
-
-
-def array_to_tensor(leaf: Any) -> Any:
-    return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
+    """Turn a worker's arrays into tensors on the device of ``documents``."""
+    tensors = tree_map(lambda leaf: torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf, batch)
+    return move_batch(tensors, documents.batch_device)
 
 
 def init_worker(documents: LongDataset) -> None:

@@ -27,36 +27,28 @@ from mnemic.checkpoint.folder import (
     save_checkpoint,
 )
 from mnemic.checkpoint.lock import lock_folder
+from mnemic.checkpoint.tensors import select_tensors
 from mnemic.data import DATASETS
 from mnemic.data.contract import Data, Dataset
-from mnemic.data.long_context.batches import LongDataset
 from mnemic.evaluate.calibration import calibrate_no_answer
 from mnemic.evaluate.error_rate import evaluate_network
 from mnemic.models import check_model, check_parts_fit
 from mnemic.objectives import CarriedState
-from mnemic.recipe import ConfigError, Recipe, build
+from mnemic.recipe import ConfigError, Recipe, build, kind_of
 from mnemic.train.distributed import init_distributed
 from mnemic.train.early_stopping import BestWeights, check_validation_data
 from mnemic.train.freeze import freeze
-from mnemic.train.initialize import (
-    build_network,
-    check_kinds,
-    check_phases,
-    initialize_network,
-    rebuild_network,
-    resolve_tied_words,
-)
+from mnemic.train.initialize import check_kinds, check_phases, initialize_network, rebuild_network, resolve_tied_words
 from mnemic.train.logger import RunLogger
 from mnemic.train.loop import Step, build_optimizer
 from mnemic.train.optim.optimizers import optimizer_tensors_of, restore_optimizer
-from mnemic.train.phases import Phase, build_sampler, read_phases, train_phase, unwrap_network
+from mnemic.train.phases import Phase, build_sampler, read_phases, train_phase
 from mnemic.train.prefetch import Prefetcher
 from mnemic.train.sampler import make_generator
 
-__all__ = ["Run", "StepReport", "build_network", "fit", "load_data", "rebuild_network"]
-
 # Of the names of carried tensors and of sums of losses in a checkpoint.
 CARRIED_PREFIX, MEANS_PREFIX = "carried.", "loss_sums."
+OnValidate = Callable[[int], None]  # is told the number of examples
 
 
 class StepReport(NamedTuple):
@@ -82,7 +74,7 @@ def load_data(recipe: Recipe) -> Data:
 
 def fit(
     recipe: Recipe, folder: str | Path, *, seed: int = 0, device: str = "auto",
-    fresh: bool = False, on_validate: Callable[[int], None] = lambda count: None,
+    fresh: bool = False, on_validate: OnValidate = lambda count: None,
 ) -> Generator[StepReport, None, None]:  # fmt: skip
     """Train ``recipe`` in ``folder``, or resume the run that is there.
 
@@ -90,12 +82,22 @@ def fit(
     same weights. Closing the generator saves first; an interrupt within a step does not, since
     the weights may then be partly updated. ``on_validate`` is called before each validation,
     which may take minutes, with the number of examples.
+
+    >>> sets = ["data.kind=generated-babi", "data.tasks=[1]", "data.count=500", "train.epochs=3"]
+    >>> recipe = mnemic.load_recipe("memn2n", [*sets, "phases.0.train.epochs=2"])
+    >>> losses = []
+    >>> for report in mnemic.fit(recipe, "runs/rooms", device="cpu"):
+    ...     if report.row is not None:  # at the end of an epoch
+    ...         losses.append(report.row["loss"])
+    >>> len(losses), losses[-1] < losses[0]
+    (5, True)
+    >>> mnemic.load("runs/rooms").methods
+    ('ask_story',)
     """
     torch_device = init_distributed(device)
     is_main = not dist.is_initialized() or dist.get_rank() == 0
     with lock_folder(Path(folder)) if is_main else nullcontext():
-        run = Run(recipe, Path(folder), seed, torch_device, fresh)
-        run.on_validate = on_validate
+        run = Run(recipe, Path(folder), seed, torch_device, fresh, on_validate)
         try:
             for phase in run.phases[run.progress.phase :]:
                 yield from run.train(phase)
@@ -107,14 +109,16 @@ def fit(
 class Run:
     """The state of a run: its network, its data and its progress."""
 
-    def __init__(self, recipe: Recipe, folder: Path, seed: int, device: torch.device, fresh: bool) -> None:
+    def __init__(
+        self, recipe: Recipe, folder: Path, seed: int, device: torch.device, fresh: bool, on_validate: OnValidate
+    ) -> None:
         self.recipe, self.folder, self.seed, self.device = recipe, folder, seed, device
+        self.on_validate = on_validate
         self.phases = read_phases(recipe)
         self.carried: CarriedState | None = None
         self.sums = torch.zeros(2, dtype=torch.float64)  # of loss and norm, in this row of the log
         self.loss_sums: dict[str, Tensor] = {}  # of each loss by name, where there are several
         self.best = BestWeights()
-        self.on_validate: Callable[[int], None] = lambda count: None
         previous = None if fresh else load_previous_run(folder, recipe, seed)
         if previous is None:
             check_replaceable(folder)
@@ -143,8 +147,9 @@ class Run:
         if previous is None and self.is_main:  # from here on the folder belongs to this run
             remove_checkpoint(folder)
         self.logger = RunLogger(folder, self.progress.history) if self.is_main else None
-        dataset = self.data.train
-        self.prefetcher = Prefetcher(dataset) if isinstance(dataset, LongDataset) else None
+        dataset: Any = self.data.train
+        has_segments = kind_of(DATASETS, recipe["data"]).layout == "segments"
+        self.prefetcher = Prefetcher(dataset) if has_segments else None
 
     def train(self, phase: Phase) -> Iterator[StepReport]:
         """Train one phase from its current step to its end."""
@@ -154,20 +159,20 @@ class Run:
         pools = [torch.arange(len(dataset))]
         wrapped: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network
         optimizer = build_optimizer(wrapped, phase.settings)
-        sampler = build_sampler(phase, wrapped, dataset, pools, [self.seed])
+        sampler = build_sampler(phase, network, dataset, pools, [self.seed])
         self.restore_state(optimizer)
-        first_step, total_steps = (self.progress.step, phase.settings.total_steps(sampler.steps_per_epoch))
+        total_steps = phase.settings.total_steps(sampler.steps_per_epoch)
         steps = train_phase(
-            phase, wrapped, dataset, sampler,
-            optimizer=optimizer, first_step=first_step, carried=self.carried,
-            prefetcher=self.prefetcher,
+            phase, wrapped, dataset, sampler, optimizer=optimizer, first_step=self.progress.step,
+            carried=self.carried, prefetcher=self.prefetcher,
         )  # fmt: skip
         self.row_start, patience = time.monotonic(), phase.settings.patience
         try:
             while not self.best.should_stop(patience) and (step := next(steps, None)) is not None:
                 self.carried = step.carried
                 row = self.add_to_row(phase, step, sampler.steps_per_epoch, total_steps)
-                self.progress = self.record_progress(phase, step.number, row)
+                history = self.progress.history if row is None else [*self.progress.history, row]
+                self.progress = TrainingProgress(phase=phase.number, step=step.number, history=history)
                 if step.number % phase.settings.save == 0:
                     self.save_checkpoint(optimizer)
                 yield StepReport(phase.number, len(self.phases), step.number, total_steps, step.rate, row)
@@ -187,13 +192,13 @@ class Run:
 
     def select_dataset(self, phase: Phase) -> Dataset:
         """Select the training set of a phase, with its number of segments."""
-        dataset = self.data.train
-        if phase.settings.segments and isinstance(dataset, LongDataset):
+        dataset: Any = self.data.train
+        if phase.settings.segments:  # ``check_phases`` has seen that the data has segments
             dataset = dataset.with_segments(phase.settings.segments)
         return dataset.to(self.device)
 
     def add_to_row(self, phase: Phase, step: Step, steps_per_epoch: int, total_steps: int) -> dict[str, Any] | None:
-        """Add a step to the current log row; return the row once it is complete.
+        """Add a step to the current log row; log and return a complete row.
 
         The last step of a row may evaluate on the validation set.
         """
@@ -211,17 +216,17 @@ class Run:
                 f"the loss is {loss} in epoch {epoch_number} of phase {phase.number + 1}: training "
                 "diverged; lower train.rate or train.clip (--fresh starts anew)"
             )
-        earlier_steps = [row["steps"] for row in self.progress.history if row["phase"] <= phase.number]
+        earlier_steps = (row["steps"] for row in self.progress.history if row["phase"] <= phase.number)
         is_due = phase.settings.evaluates_at(step.number, steps_per_epoch)
         validation, metrics = self.validate() if is_due else (None, {})
         if validation is not None and phase.settings.keep == "best":
-            self.best.update(unwrap_network(self.network), torch.tensor(validation))
+            self.best.update(self.network, torch.tensor(validation))
         now = time.monotonic()
         row = {
             "phase": phase.number + 1,
             "epoch": epoch_number,
             "step": step.number,
-            "steps": step.number + (earlier_steps[-1] if earlier_steps else 0),
+            "steps": step.number + max(earlier_steps, default=0),
             "loss": loss,
             "norm": norm,
             "rate": step.rate,
@@ -231,16 +236,9 @@ class Run:
         if self.loss_sums:
             row["losses"] = {name: float(mean) / num_steps for name, mean in self.loss_sums.items()}
         self.sums, self.row_start, self.loss_sums = torch.zeros_like(self.sums), now, {}
+        if self.logger is not None:
+            self.logger.add_row(row)
         return row
-
-    def record_progress(self, phase: Phase, step: int, row: dict[str, Any] | None) -> TrainingProgress:
-        """Log a completed row, and return the progress after this step."""
-        history = self.progress.history
-        if row is not None:
-            history = [*history, row]
-            if self.logger is not None:
-                self.logger.add_row(row)
-        return TrainingProgress(phase=phase.number, step=step, history=history)
 
     def validate(self) -> tuple[float | None, dict[str, float]]:
         """Evaluate on the validation set: the error in percent, and other metrics."""
@@ -252,8 +250,8 @@ class Run:
     def restore_state(self, optimizer: torch.optim.Optimizer) -> None:
         """Restore optimizer, sums, carried state, best weights and dropout's random state."""
         restore_optimizer(optimizer, self.state)
-        self.carried = select_by_prefix(CARRIED_PREFIX, self.state, self.device) or None
-        self.loss_sums = select_by_prefix(MEANS_PREFIX, self.state, self.device)
+        self.carried = select_tensors(self.state, CARRIED_PREFIX, self.device) or None
+        self.loss_sums = select_tensors(self.state, MEANS_PREFIX, self.device)
         self.best = BestWeights.from_state_dict(self.state, self.device)
         self.sums = self.state.get("sums", torch.zeros_like(self.sums)).to(self.device)
         if "rng_state" in self.state:
@@ -278,7 +276,7 @@ class Run:
             sizes=self.data.sizes,
             tokenizer=self.data.tokenizer,
             labels=self.data.labels,
-            network=unwrap_network(self.network),
+            network=self.network,
             progress=self.progress,
             state=state,
         )
@@ -292,7 +290,7 @@ class Run:
         if self.progress.done:
             return
         network = self.use_model(self.recipe["model"])
-        if self.recipe["data"]["kind"] == "retrieval" and len(self.data.validation):
+        if kind_of(DATASETS, self.recipe["data"]).calibrates_no_answer and len(self.data.validation):
             validation: Any = self.data.validation
             calibrate_no_answer(network, validation.to(self.device))
         self.progress = TrainingProgress(phase=len(self.phases), done=True, history=self.progress.history)
@@ -304,12 +302,6 @@ class Run:
             self.prefetcher.close()
         if self.logger is not None:
             self.logger.close()
-
-
-def select_by_prefix(prefix: str, state: Mapping[str, Tensor], device: torch.device) -> CarriedState:
-    """Select the tensors whose names start with ``prefix``, without the prefix."""
-    matches = {name: tensor for name, tensor in state.items() if name.startswith(prefix)}
-    return {name.removeprefix(prefix): tensor.to(device) for name, tensor in matches.items()}
 
 
 def load_previous_run(folder: Path, recipe: Recipe, seed: int) -> Checkpoint | None:

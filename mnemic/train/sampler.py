@@ -55,8 +55,8 @@ class BatchSampler:
     num_buckets: int = 1
 
     def __post_init__(self) -> None:
-        if min(len(pool) for pool in self.pools) < self.batch_size:
-            smallest_pool = min(len(pool) for pool in self.pools)
+        smallest_pool = min(map(len, self.pools))
+        if smallest_pool < self.batch_size:
             raise ConfigError(
                 f"a batch of {self.batch_size} cannot be drawn from {smallest_pool} training "
                 f"examples: lower it, say --set train.batch={max(smallest_pool // 4, 1)}, or get "
@@ -69,26 +69,25 @@ class BatchSampler:
     def length_buckets(self) -> "list[Bucket]":
         """The pools split into buckets; one that fills no batch is merged with another."""
         if self.lengths is None or self.num_buckets == 1:
-            smallest_pool = min(len(pool) for pool in self.pools)
-            return [Bucket(None, list(self.pools), smallest_pool // self.batch_size)]
-        pool_lengths = [self.lengths[pool] for pool in self.pools]
-        *lower_bounds, max_length = choose_bucket_bounds(torch.cat(pool_lengths), self.num_buckets)
+            return [Bucket(None, self.pools, min(map(len, self.pools)) // self.batch_size)]
+        lengths = torch.cat([self.lengths[rows] for rows in self.pools])
+        *lower_bounds, max_length = choose_bucket_bounds(lengths, self.num_buckets)
         buckets: list[Bucket] = []
         for min_length in [*reversed(lower_bounds), -1]:
-            bucket_pools = [
-                rows[(lengths > min_length) & (lengths <= max_length)]
-                for rows, lengths in zip(self.pools, pool_lengths)
-            ]
-            if num_steps := min(len(bucket_rows) for bucket_rows in bucket_pools) // self.batch_size:
-                buckets.append(Bucket(max_length, bucket_pools, num_steps))
+            bucket = self.make_bucket(min_length, max_length)
+            if bucket.steps:
+                buckets.append(bucket)
                 max_length = min_length
         if max_length > -1:  # the shortest are too few
-            bound = buckets.pop().max_length or max_length
-            bucket_pools = [rows[lengths <= bound] for rows, lengths in zip(self.pools, pool_lengths)]
-            buckets.append(
-                Bucket(bound, bucket_pools, min(len(bucket_rows) for bucket_rows in bucket_pools) // self.batch_size)
-            )
+            buckets.append(self.make_bucket(-1, buckets.pop().max_length or max_length))
         return buckets
+
+    def make_bucket(self, min_length: int, max_length: int) -> "Bucket":
+        """Make the bucket of the lengths above ``min_length``, up to ``max_length``."""
+        assert self.lengths is not None
+        fits = (self.lengths > min_length) & (self.lengths <= max_length)  # of all examples
+        pools = [rows[fits[rows]] for rows in self.pools]
+        return Bucket(max_length, pools, min(map(len, pools)) // self.batch_size)
 
     @cached_property
     def steps_per_epoch(self) -> int:
@@ -145,7 +144,7 @@ class Bucket(NamedTuple):
     """The examples of similar length, per run."""
 
     max_length: int | None  # None: any
-    pools: list[Tensor]  # the rows of each run
+    pools: Sequence[Tensor]  # the rows of each run
     steps: int  # batches per epoch
 
 
@@ -167,11 +166,9 @@ def choose_bucket_bounds(lengths: Tensor, num_buckets: int) -> list[int]:
         total_cost = total_cost.masked_fill(sizes[None, :] >= sizes[:, None], total_cost.max() + 1)
         cost, last = total_cost.min(1)
         previous_bounds.append(last)
-    bound = len(counts) - 1
-    bounds = [bound]
+    bounds = [len(counts) - 1]
     for last in reversed(previous_bounds):
-        bound = int(last[bound])
-        bounds.append(bound)
+        bounds.append(int(last[bounds[-1]]))
     return sorted({unit * bound for bound in bounds})
 
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from mnemic.checkpoint.folder import Checkpoint, load_checkpoint, save_checkpoint
-from mnemic.data.text_tasks.labelled import is_unicode
+from mnemic.data import DATASETS
+from mnemic.data.text_tasks.tables import is_unicode
 from mnemic.predict.text_tasks import classify_texts
-from mnemic.recipe import ConfigError, Recipe, did_you_mean, join_words, load_recipe, override, parameters_of
+from mnemic.recipe import ConfigError, Recipe, did_you_mean, join_words, kind_of, load_recipe, override, parameters_of
 from mnemic.recipe.load import SECTIONS, check_sections, parse_assignment
 from mnemic.recipe.migrate import migrate_override
 from mnemic.train.initialize import start_recipe_from
@@ -28,8 +29,13 @@ class TextClassifier:
     overrides such as ``"train.epochs=3"``; ``start`` is a folder with a BERT to start from, as in
     ``mnemic train --start``. The run is written to ``folder``, or to a temporary folder.
 
-    >>> TextClassifier(sets=["train.epochs=3"])
-    TextClassifier(sets=['train.epochs=3'])
+    >>> texts, labels = ["a lovely film", "a dull film"] * 20, ["good", "bad"] * 20
+    >>> classifier = mnemic.TextClassifier(sets=["train.epochs=2"], start="reader", device="cpu")
+    >>> classifier.fit(texts, labels).predict(["a lovely day", "a dull day"]).tolist()
+    ['good', 'bad']
+    >>> classifier.save("runs/films")
+    >>> mnemic.load("runs/films").classify(["what a lovely evening"])[0].label
+    'good'
     """
 
     def __init__(
@@ -104,15 +110,15 @@ class TextClassifier:
         for assignment in self.sets:
             recipe = override(recipe, *migrate_override(*parse_assignment(assignment)))
         check_sections(recipe, "a text classifier's recipe", SECTIONS)
-        if recipe.get("data", {}).get("kind") != "classes":
+        data_kind = kind_of(DATASETS, recipe["data"])
+        if data_kind.response != "classes" or data_kind.paired:
             raise ConfigError("a text classifier needs a recipe whose data.kind is 'classes'")
         files = {"folder": str(folder), "train_file": "train.jsonl", "test_file": ""}
         return recipe | {"data": recipe["data"] | files}
 
     def predict(self, texts: Sequence[str]) -> np.ndarray:
         """Predict the class of each text, as one of the labels given to ``fit``."""
-        probabilities = self.predict_proba(texts)
-        return self.classes_[probabilities.argmax(1)]
+        return self.classes_[self.predict_proba(texts).argmax(1)]
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """Predict the class probabilities of each text, in the order of ``classes_``."""

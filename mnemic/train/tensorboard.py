@@ -29,16 +29,14 @@ class EventWriter:
     """An open event file; every write is flushed, so a killed run loses nothing."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"events.out.tfevents.{time.time_ns()}.mnemic"
         self.file: BinaryIO = path.open("wb")
         self.write_record(encode_event(time.time(), 0, encode_bytes(3, VERSION)))
 
     def add_scalars(self, step: int, values: Mapping[str, float]) -> None:
         """Write named numbers at a step."""
-        summary = b"".join(
-            encode_bytes(1, encode_bytes(1, name.encode()) + encode_float(2, value)) for name, value in values.items()
-        )
+        pairs = [encode_bytes(1, name.encode()) + encode_float(2, value) for name, value in values.items()]
+        summary = b"".join(encode_bytes(1, pair) for pair in pairs)
         self.write_record(encode_event(time.time(), step, encode_bytes(5, summary)))
 
     def write_record(self, message: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The benchmark that fine-tunes: what it packs comes back, runs leave figures, rows show them."""
+"""The fine-tuning benchmark: packing, runs and their metrics, rows of the page."""
 
 import json
 import sys
@@ -16,9 +16,9 @@ from mnemic.train.run import fit
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
+import compress_weights
 import fine_tuning
 import fine_tuning_tasks
-import packing
 import results_page
 
 SETS = tuple(text for text in TINY if not text.startswith(("model", "data.tokenizer")))
@@ -29,21 +29,21 @@ TOY = fine_tuning_tasks.FineTuningTask(
 
 
 class InTurn(ThreadPoolExecutor):
-    """A pool in this process, where the toy task is known."""
+    """A pool in this process, which has the toy task."""
 
     def __init__(self, count: int, context: object) -> None:
         super().__init__(count)
 
 
-def packed(folder: Path) -> Path:
-    """A small BERT and a few pairs, packed."""
+def pack_toy_data(folder: Path) -> Path:
+    """Pack a small BERT and a few pairs."""
     data = files("pairs", folder / "data/toy").parent
     recipe = tiny("pairs", data / "toy", "model.encode.stack.norm=post", "train.epochs=0")
     list(fit(recipe, folder / "first", device="cpu"))
     first = load_checkpoint(folder / "first")
     save_encoder(folder / "bert", Pretrained(first.network.encode, first.tokenizer))
-    words = ["pack", str(data), str(folder / "carry"), "--weights", str(folder / "bert")]
-    assert fine_tuning.main(words) == 0
+    arguments = ["pack", str(data), str(folder / "carry"), "--weights", str(folder / "bert")]
+    assert fine_tuning.main(arguments) == 0
     return folder / "carry"
 
 
@@ -51,36 +51,36 @@ def test_a_run_from_what_was_packed_leaves_its_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(fine_tuning, "TASKS", {"toy": TOY, "next": TOY._replace(first_task="toy")})
-    carry, out, runs = packed(tmp_path), tmp_path / "out", tmp_path / "runs"
-    back = packing.unpack_weights(carry / "start", runs / "start")
-    before, after = (load_file(path / "model.safetensors") for path in (tmp_path / "bert", back))
+    carry, out, runs = pack_toy_data(tmp_path), tmp_path / "out", tmp_path / "runs"
+    restored = compress_weights.unpack_weights(carry / "start", runs / "start")
+    before, after = (load_file(path / "model.safetensors") for path in (tmp_path / "bert", restored))
     assert before.keys() == after.keys()
-    assert all(torch.equal(after[name], own.half()) for name, own in before.items())
-    assert load_encoder(back).tokenizer == load_encoder(tmp_path / "bert").tokenizer
+    assert all(torch.equal(after[name], weight.half()) for name, weight in before.items())
+    assert load_encoder(restored).tokenizer == load_encoder(tmp_path / "bert").tokenizer
     for number in (-1, 0):
         fine_tuning.run_job(fine_tuning.Job("toy", 0, number), carry, out, runs, "cpu")
-    found = json.loads((out / "toy-0.json").read_text("utf-8"))
-    assert found["test"].keys() == found["validation"].keys() == {"accuracy", "f1", "matthews"}
-    assert (found["texts"], found["epoch"], found["started"]) == (60, 1, True)
-    assert found["tokens"][0] == found["tokens"][1] > 300
-    tried = json.loads((out / "toy-0-try0.json").read_text("utf-8"))
-    assert "test" not in tried  # nothing is chosen by what is tested
-    assert tried["steps"] == 2 * found["steps"]
+    results = json.loads((out / "toy-0.json").read_text("utf-8"))
+    assert results["test"].keys() == results["validation"].keys() == {"accuracy", "f1", "matthews"}
+    assert (results["texts"], results["epoch"], results["started"]) == (60, 1, True)
+    assert results["tokens"][0] == results["tokens"][1] > 300
+    candidate = json.loads((out / "toy-0-try0.json").read_text("utf-8"))
+    assert "test" not in candidate  # nothing is chosen by what is tested
+    assert candidate["steps"] == 2 * results["steps"]
     assert not [path for path in runs.iterdir() if path.name != "start"]
     monkeypatch.setattr(fine_tuning, "ProcessPoolExecutor", InTurn)
-    words = ["run", str(carry), str(out), "--seeds", "1", "--runs", str(runs), "--device", "cpu"]
-    assert fine_tuning.main([*words, "--at-once", "1"]) == 0
+    arguments = ["run", str(carry), str(out), "--seeds", "1", "--runs", str(runs), "--device", "cpu"]
+    assert fine_tuning.main([*arguments, "--at-once", "1"]) == 0
     after = json.loads((out / "next-0.json").read_text("utf-8"))
-    assert after["validation"] != found["validation"]  # it began with what was already trained
+    assert after["validation"] != results["validation"]  # it began with what was already trained
     assert [path.name for path in runs.iterdir()] == ["start"]
     capsys.readouterr()
-    assert fine_tuning.main(words) == 0
+    assert fine_tuning.main(arguments) == 0
     assert "0 runs in" in capsys.readouterr().out  # both are there already
-    words[2] = str(tmp_path / "again")
-    assert fine_tuning.main([*words, "--tasks", "toy", "--tuned", str(out)]) == 0
-    again = json.loads((tmp_path / "again" / "toy-0.json").read_text("utf-8"))
-    assert again["sets"] == tried["sets"]  # what tune found best is what is tested
-    assert "test" in again
+    arguments[2] = str(tmp_path / "again")
+    assert fine_tuning.main([*arguments, "--tasks", "toy", "--tuned", str(out)]) == 0
+    tuned = json.loads((tmp_path / "again" / "toy-0.json").read_text("utf-8"))
+    assert tuned["sets"] == candidate["sets"]  # what tune found best is what is tested
+    assert "test" in tuned
 
 
 def test_a_task_is_a_row_with_the_mean_of_its_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,8 @@ def test_the_page_is_written_from_the_measured_tables() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_measured_table_is_on_the_page(name: str) -> None:
     blocks = results_page.BLOCK.findall(PAGE)
-    shown = {word for _, _, names in blocks for word in results_page.parse_names(names)}
-    assert name in shown
+    page_names = {word for _, _, names in blocks for word in results_page.parse_names(names)}
+    assert name in page_names
 
 
 @pytest.mark.parametrize("name", WORDS)
@@ -43,17 +43,17 @@ def test_a_table_of_language_models_adds_up(name: str) -> None:
 @pytest.mark.parametrize("name", BABI)
 def test_a_measured_table_adds_up(name: str) -> None:
     table = json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text(encoding="utf-8"))
-    ours = table["ours"]
-    errors = ours["per_task"].values()
-    assert ours["best"] == pytest.approx(sum(errors) / len(errors), abs=1e-3)
-    assert ours["failed"] == sum(error > 5 for error in errors)
-    runs = [run["error"] for run in ours["runs"]]
-    assert ours["mean_error"] == pytest.approx(sum(runs) / len(runs))
+    results = table["ours"]
+    errors = results["per_task"].values()
+    assert results["best"] == pytest.approx(sum(errors) / len(errors), abs=1e-3)
+    assert results["failed"] == sum(error > 5 for error in errors)
+    runs = [run["error"] for run in results["runs"]]
+    assert results["mean_error"] == pytest.approx(sum(runs) / len(runs))
     assert len(runs) == len(table["seeds"])
 
 
 def with_evidence(name: str) -> dict[str, Any]:
-    """A measured table as if its runs had been asked what they read."""
+    """Return a measured table with made-up evidence."""
     table = results_page.read_table(name)
     shares = {"supporting": 99.4, "most_read": 90.0, "other": 1.2}
     evidence = {"1": shares, "2": shares | {"supporting": 80.0}}
@@ -80,49 +80,49 @@ def test_networks_stand_beside_their_papers() -> None:
 
 
 def test_an_old_number_on_the_page_is_noticed() -> None:
-    found = results_page.BLOCK.search(PAGE)
-    assert found is not None
-    stale = PAGE.replace(found[0], found[0].replace("| 0", "| 9", 1))
+    block = results_page.BLOCK.search(PAGE)
+    assert block is not None
+    stale = PAGE.replace(block[0], block[0].replace("| 0", "| 9", 1))
     assert stale != PAGE
     assert results_page.fill_tables(stale) == PAGE
 
 
 def test_language_models_stand_below_guessing_by_frequency() -> None:
-    figures = {"perplexity": 99.5, "known words": 120.0, "unknown %": 8.0}
-    same = {"std": 0.0, "weights": 1234, "words_read": 50_000, "seconds": 61.0}
+    metrics = {"perplexity": 99.5, "known words": 120.0, "unknown %": 8.0}
+    settings = {"std": 0.0, "weights": 1234, "words_read": 50_000, "seconds": 61.0}
     table = {
-        "unigram": figures | {"perplexity": 700.0},
-        "rows": [figures | same | {"recipe": "lstm-words"}],
+        "unigram": metrics | {"perplexity": 700.0},
+        "rows": [metrics | settings | {"recipe": "lstm-words"}],
         "seeds": [0],
         "words": {"train": 90_000, "test": 8_000},
         "vocab": 20_000,
         "overrides": ["train.epochs=1"],
         "hardware": "NVIDIA H200",
     }
-    head, rule, guess, ours, _, said = results_page.format_words_table([table], [""])
-    assert guess.startswith("| word frequencies | 700.0 | 120.0 |")
-    assert ours == "| `lstm-words` | **99.5** | 120.0 | 1,234 | 50,000 | 61 | 0 | NVIDIA H200 |"
-    assert len({line.count("|") for line in (head, rule, guess, ours)}) == 1
-    assert "`mnemic table words --data DIR --set train.epochs=1`" in said
+    head, rule, unigram_row, network_row, _, command_line = results_page.format_words_table([table], [""])
+    assert unigram_row.startswith("| word frequencies | 700.0 | 120.0 |")
+    assert network_row == "| `lstm-words` | **99.5** | 120.0 | 1,234 | 50,000 | 61 | 0 | NVIDIA H200 |"
+    assert len({line.count("|") for line in (head, rule, unigram_row, network_row)}) == 1
+    assert "`mnemic table words --data DIR --set train.epochs=1`" in command_line
 
 
 def test_lengths_are_means_over_seeds_and_ways_stand_apart() -> None:
     def run(way: str, *means: float) -> dict[str, Any]:
         rows = [
-            {"tokens": 4000 * place, "questions": 50, "accuracy": {"1": own, "2": own}, "mean": own}
+            {"tokens": 4000 * number, "questions": 50, "accuracy": {"1": accuracy, "2": accuracy}, "mean": accuracy}
             | {"tokens a second": 1000.0}
-            for place, own in enumerate(means)
+            for number, accuracy in enumerate(means)
         ]
         return {"way": way, "rows": rows}
 
     runs = [run("retrieval", 50.0), run("memory", 90.0, 80.0), run("memory", 92.0, 84.0)]
     _, _, *lines = results_page.format_long_table(runs)
     cells = [line.strip("| ").split(" | ") for line in lines]
-    assert [own[:4] for own in cells] == [
+    assert [line_cells[:4] for line_cells in cells] == [
         ["memory", "0", "91.0", "91.0"],
         ["memory", "4,000", "82.0", "82.0"],
         ["sentences most like it", "0", "50.0", "50.0"],
     ]
-    assert [own[4] for own in cells] == ["**91.0** ± 1.4", "**82.0** ± 2.8", "**50.0**"]
-    assert [own[5] for own in cells] == ["99.3", "98.1", "–"]
-    assert [own[7:] for own in cells] == [["2", "25", "–"], ["2", "25", "1,000"], ["1", "25", "–"]]
+    assert [line_cells[4] for line_cells in cells] == ["**91.0** ± 1.4", "**82.0** ± 2.8", "**50.0**"]
+    assert [line_cells[5] for line_cells in cells] == ["99.3", "98.1", "–"]
+    assert [line_cells[7:] for line_cells in cells] == [["2", "25", "–"], ["2", "25", "1,000"], ["1", "25", "–"]]

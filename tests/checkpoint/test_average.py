@@ -1,4 +1,4 @@
-"""The mean of several runs: what it is of, and what has none."""
+"""Averaging the weights of several runs, and runs that cannot be averaged."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_every_weight_is_the_mean(tmp_path: Path) -> None:
 
 
 def test_what_has_no_mean_is_refused(tmp_path: Path) -> None:
-    """And nothing is written."""
+    """Nothing is written then."""
     run, out = train_run(tmp_path / "one", 0), tmp_path / "mean"
     wider = train_run(tmp_path / "wider", 0, "model.width=10")
     with pytest.raises(ConfigError, match="differ in their models"):

@@ -1,4 +1,4 @@
-"""Files that version 0.1 wrote are opened, asked and trained on; ``files_0_1`` holds them."""
+"""Files of version 0.1, in ``files_0_1``, can be loaded, asked and trained further."""
 
 import shutil
 from itertools import islice

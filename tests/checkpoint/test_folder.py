@@ -1,4 +1,4 @@
-"""A checkpoint on disk: plain files, written whole or not at all, loaded strictly."""
+"""A checkpoint on disk: plain files, written atomically, loaded strictly."""
 
 import json
 import os
@@ -27,7 +27,7 @@ FILES = {
 
 
 def make_checkpoint(seed: int = 0, **changes: Any) -> Checkpoint:
-    """A checkpoint with something of everything."""
+    """Make a checkpoint with values in all fields."""
     recipe = small()
     torch.manual_seed(seed)
     tokenizer = WordTokenizer.from_texts(["the milk is here", "where is the milk"], extra=["milk,football"])
@@ -93,7 +93,7 @@ def test_every_weight_is_stored_once(finished: Path) -> None:
     assert {name for name, _ in load_checkpoint(finished).network.named_parameters()} == set(stored)
 
 
-def reseal(folder: Path) -> None:
+def update_manifest(folder: Path) -> None:
     """Make the manifest agree with files that were changed."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     manifest["files"] = {name: hash_file(folder / name) for name in manifest["files"]}
@@ -101,7 +101,7 @@ def reseal(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (lambda w: w.pop("memory.time.2"), "has no weight 'memory.time.2', which its recipe needs"),
         (lambda w: w.update(extra=torch.zeros(2)), "has a weight 'extra', which its recipe does"),
@@ -113,35 +113,35 @@ def reseal(folder: Path) -> None:
     ids=["missing", "extra", "shape"],
 )
 def test_weights_are_loaded_strictly(
-    finished: Path, tmp_path: Path, change: Callable[[dict[str, Tensor]], None], says: str
+    finished: Path, tmp_path: Path, change: Callable[[dict[str, Tensor]], None], message: str
 ) -> None:
     folder = Path(shutil.copytree(finished / "checkpoint", tmp_path / "checkpoint"))
     weights = load_file(folder / "weights.safetensors")
     change(weights)
     save_file(weights, folder / "weights.safetensors")
-    reseal(folder)
-    with pytest.raises(CheckpointError, match=rf"weights\.safetensors:? .*{says}|{says}"):
+    update_manifest(folder)
+    with pytest.raises(CheckpointError, match=rf"weights\.safetensors:? .*{message}|{message}"):
         load_checkpoint(folder)
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-@pytest.mark.parametrize("harm", ["missing", "cut short", "changed", "empty"])
-def test_a_harmed_file_is_named(finished: Path, tmp_path: Path, name: str, harm: str) -> None:
+@pytest.mark.parametrize("damage", ["missing", "cut short", "changed", "empty"])
+def test_a_harmed_file_is_named(finished: Path, tmp_path: Path, name: str, damage: str) -> None:
     folder = Path(shutil.copytree(finished / "checkpoint", tmp_path / "checkpoint"))
     path = folder / name
     data = path.read_bytes()
-    if harm == "missing":
+    if damage == "missing":
         path.unlink()
-    elif harm == "changed":
+    elif damage == "changed":
         middle = len(data) // 2
         path.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
     else:
-        path.write_bytes(data[: len(data) // 2] if harm == "cut short" else b"")
+        path.write_bytes(data[: len(data) // 2] if damage == "cut short" else b"")
     with pytest.raises(CheckpointError) as caught:
         load_checkpoint(tmp_path)
     message = str(caught.value)
     # A changed digest in the manifest accuses the file it is the digest of.
-    expected_path = str(folder) if (name, harm) == ("manifest.json", "changed") else str(path)
+    expected_path = str(folder) if (name, damage) == ("manifest.json", "changed") else str(path)
     assert expected_path in message
     assert "\n" not in message
 
@@ -149,7 +149,7 @@ def test_a_harmed_file_is_named(finished: Path, tmp_path: Path, name: str, harm:
 def test_a_broken_tensor_file_is_named_even_when_the_manifest_agrees(finished: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(finished / "checkpoint", tmp_path / "checkpoint"))
     (folder / "weights.safetensors").write_bytes(b"\x08" + b"\0" * 20)
-    reseal(folder)
+    update_manifest(folder)
     with pytest.raises(CheckpointError, match=r"weights\.safetensors is no valid safetensors"):
         load_checkpoint(folder)
 
@@ -172,15 +172,15 @@ def test_no_checkpoint_at_all(tmp_path: Path) -> None:
 
 
 class Killed(BaseException):
-    """Stands in for a kill: nothing in the library catches it."""
+    """Simulates a kill: nothing in the library catches it."""
 
 
 @pytest.fixture
-def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """``deadly(n)``: the n-th operation on the disk, counted from 0, is not done, nor any later."""
+def kill_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return a function that lets only ``count`` more disk operations happen."""
     remaining = [10**9]
 
-    def mortal(function: Callable[..., Any]) -> Callable[..., Any]:
+    def count_down(function: Callable[..., Any]) -> Callable[..., Any]:
         def operation(*args: Any, **kwargs: Any) -> Any:
             if remaining[0] <= 0:
                 raise Killed
@@ -189,11 +189,11 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
         return operation
 
-    for home, name in [
-        (checkpoints, "write_json"), (checkpoints, "write_tensors"), (checkpoints, "flush_to_disk"),
+    for owner, name in [
+        (checkpoints, "write_json"), (checkpoints, "write_tensors"),
         (os, "rename"), (shutil, "rmtree"), (Path, "mkdir"), (disk, "flush_to_disk"),
     ]:  # fmt: skip
-        monkeypatch.setattr(home, name, mortal(getattr(home, name)))
+        monkeypatch.setattr(owner, name, count_down(getattr(owner, name)))
 
     def arm(count: int) -> None:
         remaining[0] = count
@@ -203,11 +203,11 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 @pytest.mark.parametrize("again", [False, True], ids=["first kill", "killed before"])
 def test_a_kill_at_any_moment_of_saving_leaves_a_whole_checkpoint(
-    tmp_path: Path, deadly: Callable[[int], None], again: bool
+    tmp_path: Path, kill_after: Callable[[int], None], again: bool
 ) -> None:
-    """One disk operation further each time, until saving gets through."""
+    """Kill after 0, 1, 2 … disk operations, until saving succeeds."""
     old, new = make_checkpoint(1), make_checkpoint(2)
-    seen = set()
+    outcomes = set()
     for count in range(100):
         folder = tmp_path / str(count) / "checkpoint"
         save_checkpoint(folder, old)
@@ -215,16 +215,16 @@ def test_a_kill_at_any_moment_of_saving_leaves_a_whole_checkpoint(
             os.rename(folder, backup_path_of(folder))
             (folder.parent / ".checkpoint.new").mkdir()
             (folder.parent / ".checkpoint.new" / "weights.safetensors").write_bytes(b"half")
-        deadly(count)
+        kill_after(count)
         try:
             save_checkpoint(folder, new)
             succeeded = True
         except Killed:
             succeeded = False
-        deadly(10**9)
+        kill_after(10**9)
         loaded = load_checkpoint(folder.parent)
         assert_equal_checkpoints(loaded, new if loaded.seed == 2 else old)
-        seen.add((loaded.seed, (folder / "manifest.json").is_file()))
+        outcomes.add((loaded.seed, (folder / "manifest.json").is_file()))
         save_checkpoint(folder, new)  # the next save gets over what is lying about
         assert_equal_checkpoints(load_checkpoint(folder.parent), new)
         assert {path.name for path in folder.parent.iterdir()} == {"checkpoint"}
@@ -232,8 +232,8 @@ def test_a_kill_at_any_moment_of_saving_leaves_a_whole_checkpoint(
             break
     else:
         pytest.fail("saving never got through")
-    assert (2, True) in seen
-    assert (1, False) in seen  # between the two renames the old one is used
+    assert (2, True) in outcomes
+    assert (1, False) in outcomes  # between the two renames the old one is used
 
 
 def test_a_torn_file_in_a_new_folder_is_never_looked_at(tmp_path: Path) -> None:
@@ -244,11 +244,10 @@ def test_a_torn_file_in_a_new_folder_is_never_looked_at(tmp_path: Path) -> None:
 
 
 def test_what_is_put_in_place_has_reached_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file and the folder itself are flushed before the rename that makes them count."""
+    """All files and the folder are flushed before the final rename."""
     done: list[str] = []
     flush, rename = disk.flush_to_disk, os.rename
-    for home in (checkpoints, disk):
-        monkeypatch.setattr(home, "flush_to_disk", lambda p: (done.append(f"flush {p.name}"), flush(p)))
+    monkeypatch.setattr(disk, "flush_to_disk", lambda p: (done.append(f"flush {p.name}"), flush(p)))
     monkeypatch.setattr(os, "rename", lambda a, b: (done.append("rename"), rename(a, b)))
     save_checkpoint(tmp_path / "checkpoint", make_checkpoint())
     before = done[: done.index("rename")]

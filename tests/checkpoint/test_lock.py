@@ -1,4 +1,4 @@
-"""One training a folder."""
+"""Only one training run may write into a folder."""
 
 from pathlib import Path
 
@@ -40,11 +40,11 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ("train.rate=nan", "train.rate is a number above 0, not nan"),
         ("train.rate=-1", "train.rate is a number above 0, not -1"),
-        ("train.clip.most=0", "clip.most is a number above 0, not 0"),
+        ("train.clip.most=0", "clip.limit is a number above 0, not 0"),
         ("train.optimiser.momentum=2", "a momentum from 0 to below 1"),
         ("model.memory.noise=5", "noise from 0 to 1"),
         ("data.tasks=[1, 1]", "data.tasks names at least one task, each once"),
@@ -54,8 +54,8 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
         ("phases.0.model.respond.tied=false", "phases.0 changes the weight 'respond.table'"),
     ],
 )
-def test_a_setting_without_meaning_is_refused_before_training(tmp_path: Path, change: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_a_setting_without_meaning_is_refused_before_training(tmp_path: Path, change: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         next(fit(load_recipe("memn2n", [*SMALL, change]), tmp_path / "run"))
     assert list(tmp_path.iterdir()) == []  # nothing was begun
 

@@ -1,4 +1,4 @@
-"""The networks that come with the package: whole, small, described, and able to answer."""
+"""The networks in the package are complete, small, described, and give answers."""
 
 import json
 from functools import partial
@@ -70,7 +70,7 @@ def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_errors_on_a_card_are_those_on_new_stories(name: str) -> None:
-    """Of the generator, since the files of the card are not here."""
+    """On generated stories, since the files of the card are not available."""
     card, checkpoint = shipped.read_card(name), load(name)
     count = 300
     spec = {"kind": "generated-babi", "tasks": card["data"]["tasks"], "count": count}
@@ -104,8 +104,8 @@ def test_the_shipped_memory_reads_a_text_of_any_length_and_finds_what_is_asked()
 
 def test_a_name_is_enough_to_ask(tmp_path: Path) -> None:
     (tmp_path / "story.txt").write_text("\n".join(STORY), encoding="utf-8")
-    asked = ("story", "ask", "--model", "entnet-babi", "--story", tmp_path / "story.txt", "Where is Mary?")
-    assert run(*asked, "--json").json["answer"] == "office"
+    question_command = ("story", "ask", "--model", "entnet-babi", "--story", tmp_path / "story.txt", "Where is Mary?")
+    assert run(*question_command, "--json").json["answer"] == "office"
     assert "entnet-babi" in " ".join(run("story", "ask", "--help").out.split())
     wrong = run("story", "ask", "--model", "entnet-bab", "--sentence", STORY[0], "Where is Mary?")
     assert wrong.code == 2
@@ -170,7 +170,7 @@ def test_a_changed_card_is_noticed(tmp_path: Path) -> None:
 
 
 def test_what_would_be_too_much_is_not_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what stood in its place stays."""
+    """The network that was there before stays."""
     old = publish_checkpoint(model(), "small", command="first", into=tmp_path)
     monkeypatch.setattr(ship_module, "MAX_TOTAL_BYTES", shipped.size_in_bytes(tmp_path) + 100)
     assert publish_checkpoint(model(), "small", command="again", into=tmp_path) != old  # in its place
@@ -183,7 +183,7 @@ def test_what_would_be_too_much_is_not_shipped(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> None:
-    """A network with the reader's first layer, which did not learn, and a memory of its own."""
+    """A network with the reader's first layer, frozen, and its own memory."""
     sets = [
         "data.tasks=[4]", "data.count=20", "data.segments=1", "model.encode.stack.depth=1",
         "train.batch=2", 'train.fixed=["encode"]', "phases=[{train={segments=1, steps=1}}]",

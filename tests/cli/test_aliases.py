@@ -1,11 +1,11 @@
-"""Old spellings work for one version and name the new one."""
+"""Old spellings of commands work for one version and name the new one."""
 
 import json
 from pathlib import Path
 
 import pytest
 from app_runs import model, run
-from long_runs import ASKED, read, run_of
+from long_runs import QUESTION, read, run_of
 from text_runs import run_of as text_run_of
 
 from mnemic.cli.aliases import SPELLINGS, translate_argv
@@ -74,16 +74,16 @@ def test_every_replacement_is_a_command() -> None:
 
 
 def test_old_command_lines_give_the_old_results(desk: Path) -> None:
-    """One per alias, from the first word to the result."""
+    """Run one command per alias."""
     memory = ("--state", "notes.mem")
     row = run("read", "--model", run_of("selective"), *memory, "--device", "cpu", "a.txt", "b.txt")
     assert [json.loads(line)["file"] for line in row.out.splitlines()] == ["a.txt", "b.txt"]
     assert row.err == "note: `mnemic read --state` is now `mnemic text read`\n"
-    asked = run("ask", *memory, ASKED, "--json")
-    assert asked.json == run("text", "ask", "notes.mem", ASKED, "--json").json
-    shown = run("inspect", "notes.mem", "--json")
-    assert shown.err == "note: `mnemic inspect FILE` is now `mnemic text show`\n"
-    assert shown.json == run("text", "show", "notes.mem", "--json").json
+    answer = run("ask", *memory, QUESTION, "--json")
+    assert answer.json == run("text", "ask", "notes.mem", QUESTION, "--json").json
+    listing = run("inspect", "notes.mem", "--json")
+    assert listing.err == "note: `mnemic inspect FILE` is now `mnemic text show`\n"
+    assert listing.json == run("text", "show", "notes.mem", "--json").json
     assert run("inspect", "notes.mem", "--all").out == run("text", "show", "notes.mem", "--limit", "0").out
     assert run("forget", *memory, "b.txt", "2-9", "--json").json["forgotten"][1] == [2, 9]
     story = ("--model", model(), "--sentence", "Mary went to the garden.", "Where is Mary?", "--json")
@@ -103,7 +103,7 @@ def test_old_spellings_of_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_mistake_in_an_old_spelling_is_one_line_beside_the_note(desk: Path) -> None:
     read("a.txt")
-    done = run("ask", "--state", "notes.mem", "--hops", "2", ASKED)
+    done = run("ask", "--state", "notes.mem", "--hops", "2", QUESTION)
     assert done.code == 2
     note, error = done.err.splitlines()
     assert note == "note: `mnemic ask --state` is now `mnemic text ask`"

@@ -1,4 +1,4 @@
-"""Asking, testing and looking inside a trained network."""
+"""Asking, evaluating and inspecting a trained network."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,41 +16,41 @@ from mnemic.predict import SentenceEvidence, StoryAnswer
 KITCHEN = "Mary travelled to the kitchen."
 
 
-def ask(*words: object, story: str = STORY) -> tuple[str, dict[str, Any]]:
-    """The same question for the eye and for a program."""
-    command = ("story", "ask", "--model", model(), "--story", "-", *words)
-    seen, report = run(*command, stdin=story), run(*command, "--json", stdin=story)
-    assert seen.code == report.code == 0
-    return seen.out, report.json
+def ask(*arguments: object, story: str = STORY) -> tuple[str, dict[str, Any]]:
+    """Ask a question; return the printed output and the JSON."""
+    command = ("story", "ask", "--model", model(), "--story", "-", *arguments)
+    output, report = run(*command, stdin=story), run(*command, "--json", stdin=story)
+    assert output.code == report.code == 0
+    return output.out, report.json
 
 
 def test_the_answer_and_what_it_was_read_from() -> None:
-    seen, report = ask("Where is Mary?")
+    output, report = ask("Where is Mary?")
     assert report["answer"] == "kitchen"
     assert report["probability"] == report["ranked"][0]["probability"] > 0.5
     assert max(report["evidence"], key=lambda evidence: max(evidence["weights"]))["text"] == KITCHEN
     assert [evidence["sentence"] for evidence in report["evidence"]] == [0, 1, 2]
-    assert "kitchen" in seen
-    assert KITCHEN in seen
-    assert all(f"hop {hop}" in seen for hop in (1, 2, 3))
+    assert "kitchen" in output
+    assert KITCHEN in output
+    assert all(f"hop {hop}" in output for hop in (1, 2, 3))
 
 
 @pytest.mark.parametrize(
-    ("question", "story", "says"),
+    ("question", "story", "message"),
     [
         ("?", STORY, "knows no word of the question; this is a guess"),
         ("Where is Mary?", f"Mary {'went ' * 40}home.\n", "longer than any in training"),
     ],
 )
-def test_what_cannot_be_trusted_is_said(question: str, story: str, says: str) -> None:
+def test_what_cannot_be_trusted_is_said(question: str, story: str, message: str) -> None:
     _, report = ask(question, story=story)
-    assert any(says in note for note in report["notes"])
+    assert any(message in note for note in report["notes"])
 
 
 def test_a_story_cannot_command_the_terminal() -> None:
-    seen, _ = ask("Where is Mary?", story=f"Mary \x1b]0;pwned\x07went \x1b[31mhome.\n{STORY}")
-    assert "\x1b" not in seen
-    assert "\x07" not in seen
+    output, _ = ask("Where is Mary?", story=f"Mary \x1b]0;pwned\x07went \x1b[31mhome.\n{STORY}")
+    assert "\x1b" not in output
+    assert "\x07" not in output
 
 
 def test_a_sentence_without_end_can_be_drawn(tmp_path: Path) -> None:
@@ -70,11 +70,11 @@ def test_a_story_from_a_file_from_words_and_from_both(tmp_path: Path) -> None:
 
 def test_the_most_read_sentences_are_shown_unless_all_are_asked_for() -> None:
     story = "".join(f"{name} went to the office.\n" for name in ["John", "Daniel"] * 4)
-    seen, _ = ask("Where is Mary?", story=f"{KITCHEN}\n{story}John moved to the garden.\n")
+    output, _ = ask("Where is Mary?", story=f"{KITCHEN}\n{story}John moved to the garden.\n")
     all_sentences, _ = ask("Where is Mary?", "--all", story=f"{KITCHEN}\n{story}John moved to the garden.\n")
-    assert KITCHEN in seen
-    assert "2 more sentences were read less; --all shows them" in seen
-    assert (seen.count("went to the office."), all_sentences.count("went to the office.")) < (8, 9)
+    assert KITCHEN in output
+    assert "2 more sentences were read less; --all shows them" in output
+    assert (output.count("went to the office."), all_sentences.count("went to the office.")) < (8, 9)
     assert all_sentences.count("went to the office.") == 8
 
 
@@ -94,7 +94,7 @@ def answer_about(*sentences: str) -> StoryAnswer:
 
 
 def test_a_picture_grows_with_its_sentences_and_cuts_none_off(tmp_path: Path) -> None:
-    """Nothing but white touches the edges, however long the sentences are."""
+    """The edges stay white, however long the sentences are."""
     shapes = []
     for number, sentences in enumerate((["Go."], ["Go."] * 30, ["a $b$ c_d " * 20, "W" * 150])):
         path = tmp_path / f"{number}.png"
@@ -111,9 +111,9 @@ def test_a_picture_grows_with_its_sentences_and_cuts_none_off(tmp_path: Path) ->
 
 def test_a_picture_from_the_command_line(tmp_path: Path) -> None:
     path = tmp_path / "read.svg"
-    seen, report = ask("Where is Mary?", "--plot", path)
+    output, report = ask("Where is Mary?", "--plot", path)
     assert report["plot"] == str(path)
-    assert f"drawn: {path}" in seen
+    assert f"drawn: {path}" in output
     assert all(text in path.read_text(encoding="utf-8") for text in STORY.splitlines())
     wrong = run("story", "ask", "--model", model(), "--sentence", KITCHEN, "Who?", "--plot", "read.doc")
     assert wrong.code == 2
@@ -122,8 +122,8 @@ def test_a_picture_from_the_command_line(tmp_path: Path) -> None:
 
 def test_of_a_long_story_the_most_read_sentences_are_drawn(tmp_path: Path) -> None:
     path = tmp_path / "read.svg"
-    many = tuple(SentenceEvidence(n, f"Told {n}.", (n / 1000,)) for n in range(400))
-    plot_story(replace(answer_about("Go."), evidence=many[::-1]), "Where?", path)
+    evidence = tuple(SentenceEvidence(n, f"Told {n}.", (n / 1000,)) for n in range(400))
+    plot_story(replace(answer_about("Go."), evidence=evidence[::-1]), "Where?", path)
     svg = path.read_text(encoding="utf-8")
     assert "Of 400 sentences the 150 most read are drawn." in svg
     assert ("Told 249." in svg, "Told 250." in svg, "Told 399." in svg) == (False, True, True)
@@ -147,19 +147,19 @@ def test_evaluate_each_split() -> None:
 
 
 def test_evaluate_on_files_says_what_training_said(tmp_path: Path) -> None:
-    """Files of the same stories, read with the network's own vocabulary, give the same error."""
+    """Files of the same stories give the same error as in training."""
     for split in ("train", "test"):
-        words = ("--task", "1-2", "--count", "1000", "--split", split, "--out", tmp_path)
-        assert run("data", "stories", *words).code == 0
+        arguments = ("--task", "1-2", "--count", "1000", "--split", split, "--out", tmp_path)
+        assert run("data", "stories", *arguments).code == 0
     from_files = run("evaluate", model(), "--data", tmp_path, "--json").json
     generated = run("evaluate", model(), "--json").json
     assert from_files["per_task"] == generated["per_task"]
     validation = run("evaluate", model(), "--data", tmp_path, "--split", "validation", "--json")
     log = run("inspect", model(), "--json").json["log"]
     assert validation.json["mean_error"] == pytest.approx(log[-1]["validation"])
-    seen = run("evaluate", model(), "--data", tmp_path).out
-    assert "single-supporting-fact" in seen
-    assert "0 of 1 tasks failed (over 5 %)" in seen
+    output = run("evaluate", model(), "--data", tmp_path).out
+    assert "single-supporting-fact" in output
+    assert "0 of 1 tasks failed (over 5 %)" in output
 
 
 def test_answers_that_the_network_cannot_give_count_as_wrong(tmp_path: Path) -> None:
@@ -172,8 +172,8 @@ def test_answers_that_the_network_cannot_give_count_as_wrong(tmp_path: Path) -> 
 
 def test_inspect_tells_what_a_checkpoint_is(tmp_path: Path) -> None:
     report = run("inspect", model(), "--json").json
-    words = report["sizes"]["vocab"]
-    assert report["parameters"] == {"encode": 4 * 20 * words, "memory": 4 * 20 * 10, "respond": 0}
+    vocab_size = report["sizes"]["vocab"]
+    assert report["parameters"] == {"encode": 4 * 20 * vocab_size, "memory": 4 * 20 * 10, "respond": 0}
     assert report["progress"] == report["progress"] | {"done": True, "phase": 2, "phases": 2}
     assert report["recipe"]["data"]["tasks"] == [1]
     assert report["files"]["weights.safetensors"] > 4 * sum(report["parameters"].values())

@@ -9,13 +9,7 @@ import torch
 from matplotlib import image
 
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress
-from mnemic.cli.render.captions import (
-    MEMORY_LABELS,
-    UPDATE_GATE_LABEL,
-    build_story_rows,
-    compute_unread_weights,
-    format_column_titles,
-)
+from mnemic.cli.render.captions import UPDATE_GATE_LABEL, build_story_rows, compute_unread_weights, format_column_titles
 from mnemic.cli.render.console import get_stdout
 from mnemic.cli.render.evidence_table import BLOCKS, evidence_table, format_blocks
 from mnemic.cli.render.plot_story import plot_story
@@ -25,8 +19,8 @@ from mnemic.memory import MEMORIES, Reading, Written
 from mnemic.models import ModelOutput
 from mnemic.predict import SentenceEvidence, SlotActivity, StoryAnswer, ask_story
 from mnemic.predict.story import count_hops
-from mnemic.recipe import load_recipe
-from mnemic.train.run import build_network
+from mnemic.recipe import load_recipe, select_kinds
+from mnemic.train.initialize import build_network
 
 STORY = ("Mary went home.", "John went away.", "Mary took the milk.")
 RECIPES = {
@@ -41,49 +35,48 @@ RECIPES = {
 }
 
 
-def untrained(name: str, *sets: str) -> Checkpoint:
-    """A network of a recipe that knows the story's words, and nothing else."""
+def make_untrained_checkpoint(name: str, *sets: str) -> Checkpoint:
+    """Make an untrained checkpoint of a recipe with the story's vocabulary."""
     recipe = load_recipe(name, ["model.width=8", *sets])
-    words = build_tokenizer([StoryExample(STORY, "Where is Mary?", "home", (), 1)])
-    sizes = {"vocab": len(words), "max_length": 6}
+    tokenizer = build_tokenizer([StoryExample(STORY, "Where is Mary?", "home", (), 1)])
+    sizes = {"vocab": len(tokenizer), "max_length": 6}
     network = build_network(recipe["model"], sizes, 0)
-    return Checkpoint(recipe=recipe, seed=0, sizes=sizes, tokenizer=words, network=network.eval(),
+    return Checkpoint(recipe=recipe, seed=0, sizes=sizes, tokenizer=tokenizer, network=network.eval(),
                       progress=TrainingProgress(done=True), state={})  # fmt: skip
 
 
 def render_table(answer: StoryAnswer) -> str:
     screen = get_stdout()
-    with screen.capture() as seen:
+    with screen.capture() as capture:
         screen.print(evidence_table(build_story_rows(answer, None), format_column_titles(answer), answer.item))
-    return seen.get()
+    return capture.get()
 
 
 def test_every_memory_has_a_manner() -> None:
-    carried = {"blended", "selective"}  # whose evidence is of texts: test_ask_memory
-    assert set(MEMORY_LABELS) == set(MEMORIES) - carried
-    assert set(RECIPES) == set(MEMORY_LABELS) - {"key-value"}  # which reads facts: test_ask_base
+    carried = set(select_kinds(MEMORIES, carries_segments=True))  # evidence of texts: test_ask_memory
+    assert set(RECIPES) == set(MEMORIES) - carried - {"key-value"}  # which reads facts: test_ask_base
 
 
 @pytest.mark.parametrize("kind", RECIPES)
 def test_every_memory_is_shown_and_drawn(kind: str, tmp_path: Path) -> None:
-    answer = ask_story(untrained(RECIPES[kind], f"model.memory.kind={kind}"), STORY, "Where is Mary?")
+    answer = ask_story(make_untrained_checkpoint(RECIPES[kind], f"model.memory.kind={kind}"), STORY, "Where is Mary?")
     assert answer.memory == kind
     assert [evidence.text for evidence in answer.evidence] == list(STORY)
-    seen = render_table(answer)
-    assert all(text in seen for text in (*STORY, *format_column_titles(answer)))
+    table = render_table(answer)
+    assert all(text in table for text in (*STORY, *format_column_titles(answer)))
     assert plot_story(answer, "Where is Mary?", tmp_path / "read.svg") == []
     svg = (tmp_path / "read.svg").read_text(encoding="utf-8")
-    assert all(text in svg for text in (*STORY, MEMORY_LABELS[kind].caption))
+    assert all(text in svg for text in (*STORY, MEMORIES[kind].labels.caption))
 
 
 @pytest.mark.parametrize("kind", RECIPES)
 def test_a_column_adds_up_where_it_is_said_to(kind: str) -> None:
-    answer = ask_story(untrained(RECIPES[kind], f"model.memory.kind={kind}"), STORY, "Where is Mary?")
-    for hop, rest in enumerate(compute_unread_weights(answer)):
-        spent = sum(evidence.weights[hop] for evidence in answer.evidence) + rest
-        if "adds up to 1" in MEMORY_LABELS[kind].caption or MEMORY_LABELS[kind].unread_label:
-            assert spent == pytest.approx(1, abs=1e-5)
-            assert rest > -1e-5
+    answer = ask_story(make_untrained_checkpoint(RECIPES[kind], f"model.memory.kind={kind}"), STORY, "Where is Mary?")
+    for hop, unread in enumerate(compute_unread_weights(answer)):
+        total = sum(evidence.weights[hop] for evidence in answer.evidence) + unread
+        if "adds up to 1" in MEMORIES[kind].labels.caption or MEMORIES[kind].labels.unread:
+            assert total == pytest.approx(1, abs=1e-5)
+            assert unread > -1e-5
 
 
 def test_gates_that_stand_alone_leave_no_rest() -> None:
@@ -97,14 +90,14 @@ def test_gates_that_stand_alone_leave_no_rest() -> None:
 
 
 def test_a_gated_hop_says_how_much_it_took() -> None:
-    checkpoint = untrained("gated-memn2n")
+    checkpoint = make_untrained_checkpoint("gated-memn2n")
     with torch.no_grad():
         checkpoint.network.memory.update.biases.copy_(torch.tensor([-50.0, 0.0, 50.0])[:, None].expand(3, 8))
         checkpoint.network.memory.update.maps.zero_()
     answer = ask_story(checkpoint, STORY, "Where is Mary?")
     assert answer.taken == pytest.approx((0.0, 0.5, 1.0))
     assert UPDATE_GATE_LABEL in render_table(answer)
-    plain = ask_story(untrained("memn2n"), STORY, "Where is Mary?")
+    plain = ask_story(make_untrained_checkpoint("memn2n"), STORY, "Where is Mary?")
     assert plain.taken == ()
     assert UPDATE_GATE_LABEL not in render_table(plain)
 
@@ -125,7 +118,7 @@ def test_a_reading_that_stopped_ends_with_the_hop_that_stopped_it() -> None:
 # EntNet's slots --------------------------------------------------------------------------------
 
 
-def entities(**options: Any) -> StoryAnswer:
+def make_entnet_answer(**options: Any) -> StoryAnswer:
     gates = ((0.9, 0.0, 0.1), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
     slots = SlotActivity(("1", "2", "3"), gates, (0.7, 0.2, 0.1))
     evidence = tuple(SentenceEvidence(number, text, (0.3,)) for number, text in enumerate(STORY))
@@ -135,9 +128,13 @@ def entities(**options: Any) -> StoryAnswer:
 
 def test_the_screen_has_a_block_a_slot_and_names_the_most_read() -> None:
     assert format_blocks((0.0, 0.5, 1.0)).plain == f"{BLOCKS[0]}{BLOCKS[4]}{BLOCKS[-1]}"
-    seen = render_table(entities())
-    assert [line.split()[-2] for line in seen.splitlines() if any(s in line for s in STORY)] == ["▇·▁", "·█·", "█··"]
-    assert "█▂▁" in seen.splitlines()[-2]  # read of each slot, against the most read
+    table = render_table(make_entnet_answer())
+    assert [line.split()[-2] for line in table.splitlines() if any(sentence in line for sentence in STORY)] == [
+        "▇·▁",
+        "·█·",
+        "█··",
+    ]
+    assert "█▂▁" in table.splitlines()[-2]  # read of each slot, against the most read
 
 
 def test_the_picture_frames_the_slot_that_was_read_most(tmp_path: Path) -> None:
@@ -145,9 +142,9 @@ def test_the_picture_frames_the_slot_that_was_read_most(tmp_path: Path) -> None:
     positions = []
     for most_read in range(3):
         read = tuple(0.8 if slot == most_read else 0.1 for slot in range(3))
-        slots = replace(entities().slots, read=read)  # type: ignore[type-var]
+        slots = replace(make_entnet_answer().slots, read=read)  # type: ignore[type-var]
         path = tmp_path / f"{most_read}.png"
-        assert plot_story(entities(slots=slots), "Where?", path) == []
+        assert plot_story(make_entnet_answer(slots=slots), "Where?", path) == []
         pixels = image.imread(path)[..., :3]
         assert (pixels[:, -8:] == 1).all()  # nothing is cut off
         frame = (pixels[..., 2] > 0.55) & (pixels[..., 0] < 0.25)  # its blue
@@ -157,9 +154,9 @@ def test_the_picture_frames_the_slot_that_was_read_most(tmp_path: Path) -> None:
 
 
 def test_tied_keys_are_called_by_their_words(tmp_path: Path) -> None:
-    checkpoint = untrained("entnet")
+    checkpoint = make_untrained_checkpoint("entnet")
     ids = [checkpoint.tokenizer.encode(word).ids[0] for word in ("Mary", "John")]
-    tied = untrained("entnet", f"model.memory.tied={ids}")
+    tied = make_untrained_checkpoint("entnet", f"model.memory.tied={ids}")
     answer = ask_story(tied, STORY, "Where is Mary?")
     assert answer.slots is not None
     assert answer.slots.names == ("mary", "john")
@@ -168,11 +165,11 @@ def test_tied_keys_are_called_by_their_words(tmp_path: Path) -> None:
 
 
 def test_what_a_memory_left_out_is_named(tmp_path: Path) -> None:
-    """The oldest if the memory drops those; else the sentences by their number."""
+    """Say that the oldest were dropped, or list dropped sentences by number."""
     small = ("model.memory.slots=2", "model.memory.forget={kind='oldest'}")
-    oldest = ask_story(untrained("memnn", *small), STORY, "Where is Mary?")
+    oldest = ask_story(make_untrained_checkpoint("memnn", *small), STORY, "Where is Mary?")
     assert oldest.missing_sentences == "the first 1 of 3 were left out"
-    checkpoint = untrained("memnn", *small[:1], "model.memory.forget={kind='useless'}")
+    checkpoint = make_untrained_checkpoint("memnn", *small[:1], "model.memory.forget={kind='useless'}")
     candidates = checkpoint.network.encode.tables[2]
     with torch.no_grad():  # "john" alone is worth nothing
         candidates.zero_()
@@ -188,7 +185,7 @@ def test_what_a_memory_left_out_is_named(tmp_path: Path) -> None:
 
 
 def test_a_memory_that_nothing_entered_is_not_drawn(tmp_path: Path) -> None:
-    segmented = untrained("memnn", "model.segment={kind='bag'}")
+    segmented = make_untrained_checkpoint("memnn", "model.segment={kind='bag'}")
     answer = ask_story(segmented, ["Xyz."], "Where is Mary?")
     assert answer.notes == (
         "the model knows no word of the story ('xyz'); this is a guess",
@@ -199,8 +196,8 @@ def test_a_memory_that_nothing_entered_is_not_drawn(tmp_path: Path) -> None:
 
 
 def test_padding_is_never_an_answer() -> None:
-    """Nor is "unknown": one of the two has the highest score here, whatever is found."""
-    checkpoint = untrained("entnet")
+    """Neither is "unknown"; one of the two has the highest logit here."""
+    checkpoint = make_untrained_checkpoint("entnet")
     with torch.no_grad():
         checkpoint.network.respond.table[0] = 1000.0
         checkpoint.network.respond.table[1] = -1000.0
@@ -209,8 +206,8 @@ def test_padding_is_never_an_answer() -> None:
 
 
 def test_a_story_longer_than_any_of_training_is_said_to_be() -> None:
-    """A memory that rewrites takes any number of sentences; nobody knows how well."""
-    checkpoint = untrained("entnet", "data.sentences=3")
+    """EntNet accepts any number of sentences, but was not trained on so many."""
+    checkpoint = make_untrained_checkpoint("entnet", "data.sentences=3")
     assert ask_story(checkpoint, STORY, "Where is Mary?").notes == ()
     (note,) = ask_story(checkpoint, [*STORY, STORY[0]], "Where is Mary?").notes
     assert note == "4 sentences are in memory, and training had at most 3; do not trust it"

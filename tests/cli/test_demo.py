@@ -1,4 +1,4 @@
-"""The demonstrations: mnemic's own documentation, and a network that learns from stories."""
+"""The demos: answers from mnemic's documentation, and a network trained on stories."""
 
 import socket
 from email.message import Message
@@ -19,7 +19,7 @@ class Refused(socket.socket):
 
 
 def test_it_remembers_its_documentation_and_answers_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the README alone, which must be enough: it is all that a wheel has."""
+    """The README alone, which every wheel has, must be enough."""
     monkeypatch.setattr(socket, "socket", Refused)
     monkeypatch.setattr(demo, "find_documentation", lambda folder: [ROOT / "README.md"])
     first = run("demo", "--out", tmp_path / "demo")

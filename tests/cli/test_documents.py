@@ -1,4 +1,4 @@
-"""The commands of the lasting memory, as a person types them."""
+"""The commands of the persistent memory of documents."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from mnemic.store import SQLiteStore
 
 @pytest.fixture(autouse=True)
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A person's folder with a few files, and no memory yet."""
+    """Make a working folder with a few files, and no memory yet."""
     monkeypatch.setenv("MNEMIC_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("MNEMIC_MEMORY", raising=False)
     folder = tmp_path / "desk"
@@ -32,13 +32,13 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 SENTENCE = ("--reader", "none")
 
 
-def remember(*words: object) -> None:
-    done = run("remember", *words, "--embedder", "hashed-ngrams")
+def remember(*arguments: object) -> None:
+    done = run("remember", *arguments, "--embedder", "hashed-ngrams")
     assert done.code == 0, done.err
 
 
-def refused(*words: object, stdin: str = "") -> str:
-    done = run(*words, stdin=stdin)
+def read_error(*arguments: object, stdin: str = "") -> str:
+    done = run(*arguments, stdin=stdin)
     assert (done.code, done.out) == (2, "")
     assert done.err.splitlines()[-1].startswith("error: ")
     return done.err
@@ -78,9 +78,9 @@ def test_answers_for_programs(desk: Path) -> None:
     answers = [json.loads(line)["answer"] for line in many.out.splitlines()]
     assert answers == ["The rent is 700 euros.", "The plumber was paid 90 euros."]
     spans = run("ask", "--questions", "questions.txt", "--confidence", "0")
-    read = [json.loads(line) for line in spans.out.splitlines()]
-    assert read[0]["answer"] == "700 euros"
-    for row, sentence in zip(read, answers):
+    rows = [json.loads(line) for line in spans.out.splitlines()]
+    assert rows[0]["answer"] == "700 euros"
+    for row, sentence in zip(rows, answers):
         assert row["answer"] in sentence
         assert row["kind"] == "span"
         assert row["ranked"][0]["answer"] == row["answer"]
@@ -94,15 +94,15 @@ def test_answers_for_programs(desk: Path) -> None:
 def test_forgetting_by_words_asks_first() -> None:
     remember("papers")
     command = ("forget", "--about", "euros")
-    refused_line = refused(*command, stdin="n\n")
-    assert "papers/bill.pdf" in refused_line
-    assert "nothing was forgotten" in refused_line
-    assert "nothing was forgotten" in refused(*command)  # nobody there
+    error = read_error(*command, stdin="n\n")
+    assert "papers/bill.pdf" in error
+    assert "nothing was forgotten" in error
+    assert "nothing was forgotten" in read_error(*command)  # nobody there
     assert len(run("list", "--json").json["documents"]) == 3
     done = run(*command, "--yes", "--json").json
     assert [Path(document["name"]).name for document in done["forgotten"]] == ["bill.pdf", "lease.txt"]
-    assert "no document has all of these words" in refused("forget", "--about", "zebra euros")
-    assert "nothing to forget" in refused("forget")
+    assert "no document has all of these words" in read_error("forget", "--about", "zebra euros")
+    assert "nothing to forget" in read_error("forget")
 
 
 def test_notes_updates_and_their_history(desk: Path) -> None:
@@ -139,7 +139,7 @@ def test_several_memories(desk: Path) -> None:
     assert (report["memory"], report["documents"]) == (str(desk / ".mnemic" / "memory.db"), 1)
     assert set(report["others"]) == {"default", "work"}
     assert run("list", "--memory", "work", "--json").json["documents"][0]["title"] == "Trip"
-    assert "two memories" in refused("remember", ".", "--here", "--memory", "work")
+    assert "two memories" in read_error("remember", ".", "--here", "--memory", "work")
 
 
 def test_a_version_is_shown_line_by_line_until_it_is_forgotten(desk: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_version_is_shown_line_by_line_until_it_is_forgotten(desk: Path) -> No
     start = output_lines.index(lines[0])
     assert [line.strip() for line in output_lines[start : start + 3]] == lines
     assert "verified: no trace is left" in run("forget", "2", "--verify").out
-    assert "there is no document 1" in refused("history", "1", "--text")
+    assert "there is no document 1" in read_error("history", "1", "--text")
 
 
 def test_check_says_what_it_left_out(desk: Path) -> None:
@@ -189,7 +189,7 @@ def test_upkeep(desk: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (["ask", "Who?"], "begin one: mnemic remember FILE_OR_FOLDER"),
         (["stats"], "there is no memory"),
@@ -205,18 +205,18 @@ def test_upkeep(desk: Path) -> None:
         (["stats", "--memory", "papers/trip.md"], "no SQLite file"),
     ],
 )
-def test_mistakes(words: list[str], message: str) -> None:
-    assert message in refused(*words)
+def test_mistakes(arguments: list[str], message: str) -> None:
+    assert message in read_error(*arguments)
 
 
 def test_questions_that_cannot_be_asked(desk: Path) -> None:
     remember("papers/lease.txt")
     (desk / "old.txt").write_bytes("Où est le bail ?\n".encode("latin1"))
-    message = refused("ask", "--questions", "old.txt")
+    message = read_error("ask", "--questions", "old.txt")
     assert "old.txt is no UTF-8 text: invalid start byte at byte 1" in message
     assert "iconv" in message
-    for words in (["ask", ""], ["search", " "]):
-        assert "the question is empty" in refused(*words)
+    for arguments in (["ask", ""], ["search", " "]):
+        assert "the question is empty" in read_error(*arguments)
 
 
 def test_the_exit_code_of_broken_files(desk: Path) -> None:
@@ -242,7 +242,7 @@ for words in (["remember", "papers"], ["ask", "When does the lease end?"], ["sea
 
 
 def test_the_whole_flow_with_sockets_blocked() -> None:
-    """With the embedder and the reader that a new memory gets."""
+    """With the default embedder and reader."""
     done = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.replace("warning: ", "")) == (0, "papers/bill.pdf: page 2 has no text layer\n")
     assert "answer      30 June" in done.stdout

@@ -1,4 +1,4 @@
-"""``mnemic export``: a folder for Hugging Face, or one line that says why not."""
+"""``mnemic export`` writes a folder for Hugging Face, or a one-line error."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ SHAPE = EncoderShape(
 TEXT = "a small text to learn a few pieces from"
 
 
-def same(first: TransformerEncoder, second: TransformerEncoder) -> bool:
+def have_equal_outputs(first: TransformerEncoder, second: TransformerEncoder) -> bool:
     ids = torch.tensor([[1, 2, 3, 4]])
     return torch.equal(first.eval()(ids, ids > 0), second.eval()(ids, ids > 0))
 
@@ -38,7 +38,7 @@ def test_a_hugging_face_folder_is_written_anew(tmp_path: Path) -> None:
         "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
     }  # fmt: skip
     loaded = load_encoder(tmp_path / "new")
-    assert same(loaded.encoder, encoder)
+    assert have_equal_outputs(loaded.encoder, encoder)
     assert loaded.tokenizer == tokenizer
     output = run("export", tmp_path / "old", tmp_path / "shown").out
     assert f'AutoModel.from_pretrained("{tmp_path / "shown"}") loads it' in output.replace("\n", "")
@@ -52,23 +52,23 @@ def test_another_family(tmp_path: Path) -> None:
     assert "no subword tokenizer to write" in done.err
     config = json.loads((tmp_path / "new" / "config.json").read_text(encoding="utf-8"))
     assert (config["model_type"], config["max_position_embeddings"]) == ("roberta", 14)
-    assert same(load_encoder(tmp_path / "new").encoder, encoder)
+    assert have_equal_outputs(load_encoder(tmp_path / "new").encoder, encoder)
     wrong = run("export", tmp_path / "old", tmp_path / "other", "--family", "albert")
     assert wrong.code == 2
     assert wrong.err.startswith("error: albert has no embeddings of the full width")
 
 
 def test_the_encoder_of_a_checkpoint(tmp_path: Path) -> None:
-    """A network that reads its questions by a Transformer; the rest of it stays behind."""
+    """Export only the Transformer that encodes a network's questions."""
     recipe = load_recipe("memn2n")
     recipe["model"]["ask"] = {"kind": "transformer"}
-    words = WordTokenizer.from_texts([TEXT])
-    sizes = {"vocab": len(words)}
+    tokenizer = WordTokenizer.from_texts([TEXT])
+    sizes = {"vocab": len(tokenizer)}
     network = build_model(recipe["model"], sizes)
     save_checkpoint(
         tmp_path / "run",
         Checkpoint(
-            recipe=recipe, seed=0, sizes=sizes, tokenizer=words, network=network,
+            recipe=recipe, seed=0, sizes=sizes, tokenizer=tokenizer, network=network,
             progress=TrainingProgress(), state={},
         ),
     )  # fmt: skip
@@ -79,7 +79,7 @@ def test_the_encoder_of_a_checkpoint(tmp_path: Path) -> None:
     num_dropped = sum(weight.numel() for weight in network.parameters())
     num_dropped -= sum(weight.numel() for weight in network.ask.parameters())
     assert f"{num_dropped:,} weights of memory and response stay behind" in done.err
-    assert same(loaded.encoder, network.ask)
+    assert have_equal_outputs(loaded.encoder, network.ask)
     assert loaded.tokenizer is None
 
 

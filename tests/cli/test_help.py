@@ -1,4 +1,4 @@
-"""Help teaches, appears at once, and loads nothing that it does not need."""
+"""Help has examples, is fast, and imports nothing heavy."""
 
 import os
 import subprocess
@@ -22,10 +22,10 @@ print(time.perf_counter() - began, *sorted(sys.modules), file=sys.stderr)
 
 
 def test_help_loads_nothing_heavy_and_is_quick() -> None:
-    for words in (["--help"], ["train", "-h"], ["help", "remember"], ["recipes"]):
-        done = subprocess.run([sys.executable, "-c", PROBE, *words], capture_output=True, text=True, check=True)
+    for arguments in (["--help"], ["train", "-h"], ["help", "remember"], ["recipes"]):
+        done = subprocess.run([sys.executable, "-c", PROBE, *arguments], capture_output=True, text=True, check=True)
         seconds, *modules = done.stderr.split()
-        assert not [name for name in HEAVY if name in modules], words
+        assert not [name for name in HEAVY if name in modules], arguments
         assert float(seconds) < 2  # about 0.2 on an idle machine
 
 
@@ -49,27 +49,27 @@ def test_version() -> None:
 
 
 def test_help_is_an_option_and_a_command() -> None:
-    for words in (["text", "read"], ["train"], ["table"], []):
-        shown = run(*words, "--help")
-        assert (shown.code, shown.err) == (0, "")
-        assert run(*words, "-h") == run("help", *words) == shown
+    for arguments in (["text", "read"], ["train"], ["table"], []):
+        result = run(*arguments, "--help")
+        assert (result.code, result.err) == (0, "")
+        assert run(*arguments, "-h") == run("help", *arguments) == result
 
 
 def test_a_shell_completes_commands_and_options() -> None:
-    for typed, offered in (("mnemic ", "remember"), ("mnemic text ", "forget"), ("mnemic train --de", "--device")):
-        words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
-        env = os.environ | words | {"_MNEMIC_COMPLETE": "complete_bash"}
+    for typed, completion in (("mnemic ", "remember"), ("mnemic text ", "forget"), ("mnemic train --de", "--device")):
+        arguments = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
+        env = os.environ | arguments | {"_MNEMIC_COMPLETE": "complete_bash"}
         done = subprocess.run([sys.executable, "-m", "mnemic"], env=env, capture_output=True, text=True, check=True)
-        assert offered in done.stdout.split()
+        assert completion in done.stdout.split()
         assert "memories" not in done.stdout  # an old spelling
-    shown = run("--help").out
-    assert "--install-completion" in shown
-    assert "--show-completion" in shown
+    output = run("--help").out
+    assert "--install-completion" in output
+    assert "--show-completion" in output
 
 
 def test_a_real_process_says_one_line_and_exits_with_2() -> None:
-    words = [sys.executable, "-m", "mnemic", "train", "memn2"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    arguments = [sys.executable, "-m", "mnemic", "train", "memn2"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("error: no recipe 'memn2'")

@@ -36,7 +36,7 @@ def test_ctrl_c_while_modules_are_imported(name: str, tmp_path: Path) -> None:
 
 
 def test_the_installed_command_is_guarded_as_well() -> None:
-    """Its script imports nothing but the package before it calls the guarded function."""
+    """The script imports only the package before it calls the guarded function."""
     project = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     assert 'mnemic = "mnemic.__main__:main"' in project
     program = "import sys, mnemic.__main__; print('mnemic.cli' in sys.modules, 'typer' in sys.modules)"
@@ -45,7 +45,7 @@ def test_the_installed_command_is_guarded_as_well() -> None:
 
 
 def test_ctrl_c_ends_a_served_memory(tmp_path: Path) -> None:
-    """While it waits for requests, and with its input still open."""
+    """Interrupt it while it waits for requests, with its input still open."""
     process = subprocess.Popen(
         [sys.executable, "-m", "mnemic", "mcp", "--memory", str(tmp_path / "x.db"), "--embedder", "none"],
         stdin=subprocess.PIPE,

@@ -8,21 +8,21 @@ from app_runs import STORY, TINY, copy_of_model, model, run, sets
 from mnemic.cli.networks import ask_story
 
 
-def refused(*words: object, stdin: str = "") -> str:
-    """The one line that a mistake is answered with."""
-    done = run(*words, stdin=stdin)
+def read_error(*arguments: object, stdin: str = "") -> str:
+    """Check that a command fails with a one-line error; return the line."""
+    done = run(*arguments, stdin=stdin)
     assert done.code == 2
     assert done.out == ""
     assert done.err.startswith("error: ")
     assert done.err.count("\n") == 1
-    as_json = run(*words, "--json", stdin=stdin)
+    as_json = run(*arguments, "--json", stdin=stdin)
     assert as_json.code == 2
     assert as_json.json == {"error": as_json.err.removeprefix("error: ").rstrip("\n")}
     return done.err
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (["train", "memn2"], "did you mean 'memn2n'?"),
         (["train", "nowhere.toml"], "no recipe file 'nowhere.toml'"),
@@ -58,9 +58,11 @@ def refused(*words: object, stdin: str = "") -> str:
         (["story", "ask", "--model", "entnet-babi", "Who?"], "no story: give --story FILE"),
     ],
 )
-def test_a_mistake_is_one_line(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_is_one_line(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert message in refused(*words)
+    assert message in read_error(*arguments)
     assert list(tmp_path.iterdir()) == []  # nothing was begun
 
 
@@ -76,69 +78,69 @@ def test_a_mistake_is_one_line(words: list[str], message: str, tmp_path: Path, m
 def test_a_story_that_cannot_be_read(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "story.txt"
     path.write_text(text, encoding="utf-8")
-    assert message in refused("story", "ask", "--model", model(), "--story", path, "Where is Mary?")
+    assert message in read_error("story", "ask", "--model", model(), "--story", path, "Where is Mary?")
     message = message.replace("story.txt", "standard input")
-    assert message in refused("story", "ask", "--model", model(), "--story", "-", "Where is Mary?", stdin=text)
+    assert message in read_error("story", "ask", "--model", model(), "--story", "-", "Where is Mary?", stdin=text)
 
 
 def test_a_malformed_story_file_names_its_line(tmp_path: Path) -> None:
     path = tmp_path / "qa1_single-supporting-fact_test.txt"
     path.write_text("1 Mary went home.\n2 Where is Mary?\thome\n", encoding="utf-8")
-    message = refused("evaluate", model(), "--data", tmp_path)
+    message = read_error("evaluate", model(), "--data", tmp_path)
     assert f"{path.name}, line 2: expected" in message
 
 
 def test_an_empty_question_or_sentence() -> None:
-    assert "the question is empty" in refused("story", "ask", "--model", model(), "--sentence", "Hi.", " ")
-    assert "no sentences" in refused("story", "ask", "--model", model(), "--sentence", " ", "Who?")
+    assert "the question is empty" in read_error("story", "ask", "--model", model(), "--sentence", "Hi.", " ")
+    assert "no sentences" in read_error("story", "ask", "--model", model(), "--sentence", " ", "Who?")
 
 
-def cut(path: Path) -> None:
+def truncate_file(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
 
 
-def flip(path: Path) -> None:
+def flip_bit(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-5] ^= 1
     path.write_bytes(content)
 
 
-def scribble(path: Path) -> None:
+def write_broken_json(path: Path) -> None:
     path.write_text('{"format": 1,', encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("name", "harm", "message"),
+    ("name", "damage", "message"),
     [
-        ("weights.safetensors", cut, "was changed or cut short"),
-        ("weights.safetensors", flip, "was changed or cut short"),
+        ("weights.safetensors", truncate_file, "was changed or cut short"),
+        ("weights.safetensors", flip_bit, "was changed or cut short"),
         ("weights.safetensors", Path.unlink, "is missing"),
-        ("tokenizer.json", flip, "was changed or cut short"),
-        ("recipe.json", scribble, "was changed or cut short"),
-        ("manifest.json", scribble, "is no valid JSON"),
+        ("tokenizer.json", flip_bit, "was changed or cut short"),
+        ("recipe.json", write_broken_json, "was changed or cut short"),
+        ("manifest.json", write_broken_json, "is no valid JSON"),
         ("manifest.json", Path.unlink, "is missing"),
     ],
 )
-def test_a_broken_checkpoint_names_its_file(name: str, harm: object, message: str, tmp_path: Path) -> None:
+def test_a_broken_checkpoint_names_its_file(name: str, damage: object, message: str, tmp_path: Path) -> None:
     broken = copy_of_model(tmp_path)
-    harm(broken / "checkpoint" / name)  # type: ignore[operator]
-    for words in (["inspect", broken], ["evaluate", broken],
+    damage(broken / "checkpoint" / name)  # type: ignore[operator]
+    for arguments in (["inspect", broken], ["evaluate", broken],
                   ["story", "ask", "--model", broken, "--sentence", "Mary left.", "Where is Mary?"],
                   ["train", "memn2n", *sets(*TINY), "--out", broken]):  # fmt: skip
-        line = refused(*words)
+        line = read_error(*arguments)
         assert message in line
         assert name in line
 
 
 def test_a_run_of_another_recipe_is_not_replaced() -> None:
-    message = refused("train", "memn2n", *sets(*TINY), "--out", model(), "--seed", "5")
+    message = read_error("train", "memn2n", *sets(*TINY), "--out", model(), "--seed", "5")
     assert "--fresh to replace it" in message
 
 
 def test_a_picture_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mnemic.cli.render.plot_story.find_spec", lambda name: None)
-    words = ("story", "ask", "--model", model(), "--sentence", "Hi.", "Who?", "--plot", tmp_path / "a.png")
-    assert "pip install matplotlib" in refused(*words)
+    arguments = ("story", "ask", "--model", model(), "--sentence", "Hi.", "Who?", "--plot", tmp_path / "a.png")
+    assert "pip install matplotlib" in read_error(*arguments)
 
 
 def test_debug_shows_where_a_mistake_was_found(monkeypatch: pytest.MonkeyPatch) -> None:

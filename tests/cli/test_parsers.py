@@ -1,4 +1,4 @@
-"""Both parsers, typer's and the plain one, come from the same signatures and agree."""
+"""Typer's parser and the plain one come from the same signatures and agree."""
 
 from inspect import signature
 from pathlib import Path
@@ -27,23 +27,23 @@ LINES = [
 ]
 
 
-def parsed_values(monkeypatch: pytest.MonkeyPatch, run_parser: Any, line: str) -> dict[str, Any]:
-    """The arguments that a parser calls the command's function with."""
+def parse_line(monkeypatch: pytest.MonkeyPatch, run_parser: Any, line: str) -> dict[str, Any]:
+    """Return the arguments that a parser passes to the command's function."""
     values: dict[str, Any] = {}
 
-    def record(**given: Any) -> int:
-        values.update(given)
+    def record(**arguments: Any) -> int:
+        values.update(arguments)
         return 0
 
-    def spied(function: Any) -> Any:
-        spy = lambda **given: record(**given)  # noqa: E731
-        spy.__signature__ = signature(function)  # type: ignore[attr-defined]
-        return spy
+    def with_recorder(function: Any) -> Any:
+        recorder = lambda **arguments: record(**arguments)  # noqa: E731
+        recorder.__signature__ = signature(function)  # type: ignore[attr-defined]
+        return recorder
 
-    spies = {name: spied(function) for name, function in COMMANDS.items()}
+    recorders = {name: with_recorder(function) for name, function in COMMANDS.items()}
     with monkeypatch.context() as patch:
-        patch.setattr(plain_parser, "COMMANDS", spies)
-        patch.setattr(typer_app, "PANELS", {"": spies})
+        patch.setattr(plain_parser, "COMMANDS", recorders)
+        patch.setattr(typer_app, "PANELS", {"": recorders})
         assert run_parser(line.split()) == 0
     return values
 
@@ -51,7 +51,7 @@ def parsed_values(monkeypatch: pytest.MonkeyPatch, run_parser: Any, line: str) -
 @pytest.mark.parametrize("line", LINES)
 def test_both_parsers_understand_the_same(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MNEMIC_MEMORY", "work")
-    plain, typed = (parsed_values(monkeypatch, module.run, line) for module in (plain_parser, typer_app))
+    plain, typed = (parse_line(monkeypatch, module.run, line) for module in (plain_parser, typer_app))
     assert {name: value or None for name, value in plain.items()} == {
         name: value or None for name, value in typed.items()
     }
@@ -61,14 +61,14 @@ def test_both_parsers_understand_the_same(line: str, monkeypatch: pytest.MonkeyP
 
 
 def test_values_have_the_types_of_the_signature(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = parsed_values(monkeypatch, plain_parser.run, LINES[1])
+    values = parse_line(monkeypatch, plain_parser.run, LINES[1])
     assert values["folder"] == Path("runs/a")
     assert (values["sets"], values["seed"], values["fresh"]) == (["a=1", "b=-2"], 7, True)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_parameter_is_declared(name: str) -> None:
-    """With help; names and kinds of values that both parsers know."""
+    """Every parameter has help, and a type that both parsers know."""
     for parameter in signature(COMMANDS[name]).parameters.values():
         _, spec = get_args(parameter.annotation)
         assert isinstance(spec, Option | Argument), parameter
@@ -78,8 +78,8 @@ def test_every_parameter_is_declared(name: str) -> None:
 
 def test_the_plain_parser_helps(capsys: pytest.CaptureFixture[str]) -> None:
     assert plain_parser.run(["--help"]) == 0
-    shown = capsys.readouterr().out
-    assert all(f"mnemic {name} " in shown for name in COMMANDS)
+    output = capsys.readouterr().out
+    assert all(f"mnemic {name} " in output for name in COMMANDS)
     with pytest.raises(SystemExit):
         plain_parser.run(["train", "--help"])
     assert "Example: mnemic train memn2n" in capsys.readouterr().out

@@ -10,23 +10,23 @@ from app_runs import Result, model, run, sets
 from text_runs import TINY, files, run_of
 
 
-def rows(done: Result) -> list[dict[str, Any]]:
-    assert done.code == 0, done.err
-    return [json.loads(line) for line in done.out.splitlines()]
+def parse_rows(result: Result) -> list[dict[str, Any]]:
+    assert result.code == 0, result.err
+    return [json.loads(line) for line in result.out.splitlines()]
 
 
 def test_train_and_evaluate(tmp_path: Path) -> None:
-    """By the name of a recipe and a folder; figures instead of errors."""
+    """Train by recipe name and folder; the report has metrics instead of errors."""
     folder = files("tags", tmp_path / "data")
-    words = ("train", "bert-tags", "--data", folder, "--out", tmp_path / "run", "--device", "cpu")
-    done = run(*words, *sets(*TINY, "train.epochs=2"))
+    arguments = ("train", "bert-tags", "--data", folder, "--out", tmp_path / "run", "--device", "cpu")
+    done = run(*arguments, *sets(*TINY, "train.epochs=2"))
     assert done.code == 0, done.err
     assert "validation        entity f1" in done.out
     assert f"mnemic predict --model {tmp_path / 'run'} FILE" in done.out
     assert "validation entity f1" in done.err
-    again = run(*words, *sets(*TINY, "train.epochs=2"), "--json").json
+    again = run(*arguments, *sets(*TINY, "train.epochs=2"), "--json").json
     assert again["already_trained"]
-    assert "validation_error" not in again  # figures say what they are
+    assert "validation_error" not in again  # metrics have names
     assert set(again["figures"]) == {"entity f1", "precision", "recall"}
     report = run("evaluate", tmp_path / "run", "--json").json
     assert report["texts"] == 60
@@ -38,7 +38,7 @@ def test_train_and_evaluate(tmp_path: Path) -> None:
 
 
 def test_standard_input_is_read_once() -> None:
-    """The second would be empty, and look as if it had been read."""
+    """The second would be empty without an error."""
     done = run("predict", "--model", run_of("classes"), "-", "-", stdin="a lovely house\n")
     assert done.code == 2
     assert "standard input (-) can be read once" in done.err
@@ -63,15 +63,15 @@ def test_a_recipe_without_a_folder_says_what_it_needs(kind: str) -> None:
 def test_lines_of_a_file_and_of_standard_input(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("a lovely house\n\nan awful train\n", encoding="utf-8")
-    predictions = rows(run("predict", "--model", run_of("classes"), path))
+    predictions = parse_rows(run("predict", "--model", run_of("classes"), path))
     assert [(row["file"], row["line"], row["label"]) for row in predictions] == [
         (str(path), 1, "good"),
         (str(path), 3, "bad"),
     ]
     assert predictions[0]["ranked"]["good"] == predictions[0]["probability"]
     assert (predictions[0]["seen"], predictions[0]["total"]) == (3, 3)
-    for words in ((), ("-",)):
-        (typed,) = rows(run("predict", "--model", run_of("classes"), *words, stdin="a lovely house\n"))
+    for arguments in ((), ("-",)):
+        (typed,) = parse_rows(run("predict", "--model", run_of("classes"), *arguments, stdin="a lovely house\n"))
         approximate = {name: pytest.approx(predictions[0][name], rel=1e-4) for name in ("ranked", "probability")}
         assert typed == predictions[0] | {"file": "-"} | approximate  # read alone, and beside another line
 
@@ -79,43 +79,43 @@ def test_lines_of_a_file_and_of_standard_input(tmp_path: Path) -> None:
 def test_whole_files_json_lines_questions_and_vectors(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("the old train ran in Lima past\na small house\n", encoding="utf-8")
-    where = ("predict", "--model", run_of("spans"), "--question", "where was it ?")
-    (prediction,) = rows(run(*where, "--whole", path))
+    command = ("predict", "--model", run_of("spans"), "--question", "where was it ?")
+    (prediction,) = parse_rows(run(*command, "--whole", path))
     assert prediction["answer"] == "Lima" == path.read_text("utf-8")[prediction["start"] : prediction["end"]]
-    ends = b"\xef\xbb\xbfa house\r\nthe old train ran in Lima past\r\n\r\n"
-    (tmp_path / "b.txt").write_bytes(ends)
-    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(ends))
+    content = b"\xef\xbb\xbfa house\r\nthe old train ran in Lima past\r\n\r\n"
+    (tmp_path / "b.txt").write_bytes(content)
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(content))
     for name in ("b.txt", "b.txt.gz"):  # line ends and marks as they are: offsets count them
-        (prediction,) = rows(run(*where, "--whole", tmp_path / name))
-        assert ends.decode("utf-8")[prediction["start"] : prediction["end"]] == prediction["answer"] == "Lima"
-    first, second = rows(run(*where, path))
+        (prediction,) = parse_rows(run(*command, "--whole", tmp_path / name))
+        assert content.decode("utf-8")[prediction["start"] : prediction["end"]] == prediction["answer"] == "Lima"
+    first, second = parse_rows(run(*command, path))
     assert (first["answer"], second["answer"]) == ("Lima", None)
     json_line = json.dumps({"question": "where was it ?", "text": "it ran in Rome past a house"})
-    (prediction,) = rows(run("predict", "--model", run_of("spans"), "--jsonl", stdin=json_line + "\n"))
+    (prediction,) = parse_rows(run("predict", "--model", run_of("spans"), "--jsonl", stdin=json_line + "\n"))
     assert prediction["answer"] == "Rome"
     pair = json.dumps({"text_a": "the old train lovely", "text_b": "is it lovely"})
     (tmp_path / "a.jsonl").write_text(pair + "\n", encoding="utf-8")
-    (prediction,) = rows(run("predict", "--model", run_of("pairs"), tmp_path / "a.jsonl"))
+    (prediction,) = parse_rows(run("predict", "--model", run_of("pairs"), tmp_path / "a.jsonl"))
     assert prediction["label"] == "1"
-    (prediction,) = rows(run("predict", "--model", run_of("tags"), stdin="the house Ann ran past today\n"))
+    (prediction,) = parse_rows(run("predict", "--model", run_of("tags"), stdin="the house Ann ran past today\n"))
     assert prediction["entities"][0]["text"] == "Ann"
-    (prediction,) = rows(run("predict", "--model", run_of("tags"), "--embed", stdin="the house\n"))
+    (prediction,) = parse_rows(run("predict", "--model", run_of("tags"), "--embed", stdin="the house\n"))
     assert sum(x * x for x in prediction["vector"]) == pytest.approx(1, abs=1e-4)
 
 
 def test_a_long_text_is_said_to_be_cut_only_if_that_was_asked_for() -> None:
-    words, text = ("predict", "--model", run_of("classes")), "the old train " * 50 + "\n"
-    (prediction,) = rows(run(*words, stdin=text))
+    arguments, text = ("predict", "--model", run_of("classes")), "the old train " * 50 + "\n"
+    (prediction,) = parse_rows(run(*arguments, stdin=text))
     assert prediction["seen"] == prediction["total"] == 150
-    (prediction,) = rows(run(*words, "--truncation", "first", stdin=text))
+    (prediction,) = parse_rows(run(*arguments, "--truncation", "first", stdin=text))
     assert (prediction["seen"], prediction["total"]) == (22, 150)
-    done = run(*words, "--truncation", "error", stdin=text)
+    done = run(*arguments, "--truncation", "error", stdin=text)
     assert (done.code, done.out) == (2, "")
     assert "a text has 150 tokens" in done.err
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (["nowhere.txt"], "No such file or directory: nowhere.txt"),
         (["--jsonl"], "-, line 1: no valid JSON"),
@@ -124,8 +124,8 @@ def test_a_long_text_is_said_to_be_cut_only_if_that_was_asked_for() -> None:
         (["--truncation", "no"], "truncation is one of windows, first, error, not 'no'"),
     ],
 )
-def test_mistakes(words: list[str], message: str) -> None:
-    done = run("predict", "--model", run_of("classes"), *words, stdin="a text\n")
+def test_mistakes(arguments: list[str], message: str) -> None:
+    done = run("predict", "--model", run_of("classes"), *arguments, stdin="a text\n")
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert done.err.count("\n") == 1
@@ -134,10 +134,10 @@ def test_mistakes(words: list[str], message: str) -> None:
 def test_tables_are_read_by_their_header(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("id\ttext\n7\ta lovely house\n", encoding="utf-8")
     (tmp_path / "a.csv").write_text('text,id\n"an awful, old house",7\n', encoding="utf-8")
-    predictions = rows(run("predict", "--model", run_of("classes"), tmp_path / "a.tsv", tmp_path / "a.csv"))
+    predictions = parse_rows(run("predict", "--model", run_of("classes"), tmp_path / "a.tsv", tmp_path / "a.csv"))
     assert [(row["label"], row["line"]) for row in predictions] == [("good", 2), ("bad", 2)]
     (tmp_path / "b.csv").write_text("sentence1,sentence2\nold lovely,is it awful\n", "utf-8")
-    (predictions,) = rows(run("predict", "--model", run_of("pairs"), tmp_path / "b.csv"))
+    (predictions,) = parse_rows(run("predict", "--model", run_of("pairs"), tmp_path / "b.csv"))
     assert predictions["label"] == "0"
 
 
@@ -145,7 +145,7 @@ PAIR = '{"text_a": "a", "text_b": "b"}'
 
 
 @pytest.mark.parametrize(
-    ("kind", "words", "line", "message"),
+    ("kind", "arguments", "line", "message"),
     [
         ("classes", ["--jsonl"], PAIR, "one text at a time: expected text, or sentence; there"),
         ("classes", ["--jsonl"], '{"text": 5}', "-, line 1: text is a text, not 5"),
@@ -165,26 +165,26 @@ PAIR = '{"text_a": "a", "text_b": "b"}'
         ),
     ],
 )
-def test_texts_that_do_not_fit_the_network(kind: str, words: list[str], line: str, message: str) -> None:
-    """Nothing is left out silently; the error says what the network reads."""
-    done = run("predict", "--model", run_of(kind), *words, stdin=line + "\n")
+def test_texts_that_do_not_fit_the_network(kind: str, arguments: list[str], line: str, message: str) -> None:
+    """Nothing is ignored silently; the error says what the network reads."""
+    done = run("predict", "--model", run_of(kind), *arguments, stdin=line + "\n")
     assert (done.code, done.out) == (2, "")
     assert message in done.err
 
 
 def test_what_a_network_does_not_read_may_stand_beside(tmp_path: Path) -> None:
     line = json.dumps({"id": 3, "question": "who?", "text": "a lovely house", "label": "x"})
-    (prediction,) = rows(run("predict", "--model", run_of("classes"), "--jsonl", stdin=line + "\n"))
+    (prediction,) = parse_rows(run("predict", "--model", run_of("classes"), "--jsonl", stdin=line + "\n"))
     assert prediction["label"] == "good"
 
 
 def test_the_shipped_reader_answers_from_the_command_line(tmp_path: Path) -> None:
     text, question = "Bram Stoker wrote Dracula in 1897.", "Who wrote Dracula?"
     (tmp_path / "a.txt").write_text(text + "\n", encoding="utf-8")
-    (prediction,) = rows(run("predict", "--model", "reader", "--question", question, tmp_path / "a.txt"))
+    (prediction,) = parse_rows(run("predict", "--model", "reader", "--question", question, tmp_path / "a.txt"))
     assert prediction["answer"] == "Bram Stoker" == text[prediction["start"] : prediction["end"]]
     line = json.dumps({"question": question, "text": text})
-    (same,) = rows(run("predict", "--model", "reader", "--jsonl", stdin=line + "\n"))
+    (same,) = parse_rows(run("predict", "--model", "reader", "--jsonl", stdin=line + "\n"))
     assert same["answer"] == "Bram Stoker"
     assert "give --question TEXT" in run("predict", "--model", "reader", stdin="a\n").err
 
@@ -193,12 +193,12 @@ def test_another_file_can_be_tested_on(tmp_path: Path) -> None:
     folder = files("classes", tmp_path / "data")
     (command,) = folder.glob("test.*")
     command.rename(command.with_stem("other"))
-    words = ("evaluate", run_of("classes"), "--data", folder)
-    assert "--set data.test_file=dev" in run(*words).err
-    report = run(*words, "--set", "data.tested=other", "--json")
+    arguments = ("evaluate", run_of("classes"), "--data", folder)
+    assert "--set data.test_file=dev" in run(*arguments).err
+    report = run(*arguments, "--set", "data.tested=other", "--json")
     assert json.loads(report.out)["figures"]["accuracy"] > 90
-    assert "--set takes data.…, not train.rate" in run(*words, "--set", "train.rate=1").err
-    assert "leave out --tasks" in run(*words, "--tasks", "1").err
+    assert "--set takes data.…, not train.rate" in run(*arguments, "--set", "train.rate=1").err
+    assert "leave out --tasks" in run(*arguments, "--tasks", "1").err
 
 
 def test_questions_are_asked_for_and_stories_are_not_read() -> None:

@@ -1,4 +1,4 @@
-"""Bars are drawn where a person sees them, and never where lines are redirected to."""
+"""Progress bars are drawn on a terminal, and never in redirected output."""
 
 import os
 import subprocess

@@ -18,8 +18,8 @@ def test_every_recipe_is_listed_with_its_paper() -> None:
     rows = run("recipes", "--json").json["recipes"]
     assert [row["name"] for row in rows] == recipe.recipe_names()
     assert all("Published" in row["about"] for row in rows)
-    seen = run("recipes").out
-    assert all(name in seen for name in recipe.recipe_names())
+    output = run("recipes").out
+    assert all(name in output for name in recipe.recipe_names())
 
 
 @pytest.mark.parametrize("name", recipe.recipe_names())
@@ -28,8 +28,8 @@ def test_a_recipe_is_shown_whole_and_can_be_read_back(name: str) -> None:
     assert tomllib.loads(format_toml(full_recipe)) == full_recipe
     if tasks := recipe.load_task_settings(name):
         full_recipe |= {"tasks": tasks}
-    seen = run("recipes", name).out
-    toml = seen[seen.index("\n[") : seen.index("┏")]
+    output = run("recipes", name).out
+    toml = output[output.index("\n[") : output.index("┏")]
     assert tomllib.loads(toml) == full_recipe
     report = run("recipes", name, "--json").json
     assert report["recipe"] == full_recipe
@@ -45,18 +45,18 @@ def test_options_come_from_the_signatures() -> None:
     assert "model.encode.vocab" not in options
 
 
-def set_in(section: dict[str, Any], name: str) -> Iterator[str]:
-    """List the dotted names that a recipe section sets; a table by numbers is one."""
+def list_settings(section: dict[str, Any], name: str) -> Iterator[str]:
+    """List the dotted keys of a recipe section; a table with numeric keys counts once."""
     for key, value in section.items():
         inner = isinstance(value, dict) and not all(inner_key.isdigit() for inner_key in value)
-        yield from set_in(value, f"{name}.{key}") if inner else [f"{name}.{key}"]
+        yield from list_settings(value, f"{name}.{key}") if inner else [f"{name}.{key}"]
 
 
 @pytest.mark.parametrize("name", recipe.recipe_names())
 def test_whatever_a_recipe_sets_is_among_its_options(name: str) -> None:
     options = {option["option"]: option for option in run("recipes", name, "--json").json["options"]}
     for section in ("model", "data", "objective", "train"):
-        keys = list(set_in(recipe.load_recipe(name)[section], section))
+        keys = list(list_settings(recipe.load_recipe(name)[section], section))
         assert [key for key in keys if "value" not in options.get(key, {})] == []
     assert {"model.ask.kind", "model.fuse.kind"} <= options.keys()
 
@@ -117,17 +117,17 @@ def test_show_one_story() -> None:
     report = run("data", "show", "--task", "15", "--json").json
     assert report["name"] == "basic-deduction"
     assert {"number", "text", "answer", "facts"} == set(report["story"][-1])
-    seen = run("data", "show", "--task", "15").out
-    assert report["story"][0]["text"] in seen
-    assert report["story"][-1]["answer"] in seen
+    output = run("data", "show", "--task", "15").out
+    assert report["story"][0]["text"] in output
+    assert report["story"][-1]["answer"] in output
 
 
 @pytest.fixture
 def babi(tmp_path: Path) -> Path:
-    """A small folder in the official layout."""
+    """Write a small folder in the official layout."""
     for split in ("train", "test"):
-        words = ("--task", "1,2", "--count", "200", "--split", split, "--out", tmp_path / "babi")
-        assert run("data", "stories", *words).code == 0
+        arguments = ("--task", "1,2", "--count", "200", "--split", split, "--out", tmp_path / "babi")
+        assert run("data", "stories", *arguments).code == 0
     return tmp_path / "babi"
 
 
@@ -136,34 +136,34 @@ def test_a_table_sets_ours_beside_the_published_one(
     joint: bool, babi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["table", "babi", "--data", babi, "--tasks", "1-2", "--seeds", "2", "--device", "cpu"]
-    words += [*sets("train.epochs=2", "phases.0.train.epochs=1"), *(["--joint"] if joint else [])]
-    done = run(*words, "--json")
+    arguments = ["table", "babi", "--data", babi, "--tasks", "1-2", "--seeds", "2", "--device", "cpu"]
+    arguments += [*sets("train.epochs=2", "phases.0.train.epochs=1"), *(["--joint"] if joint else [])]
+    done = run(*arguments, "--json")
     results, paper = done.json["ours"], done.json["published"]
     assert done.code == 0
     assert {"mean_error", "std", "median", "best", "failed", "per_task"} <= results.keys()
     assert (paper["mean_error"], paper["failed"]) == ((12.4, 11) if joint else (13.9, 11))
     assert done.err.count("runs ") == (2 if joint else 4)
-    seen = run(*words)
-    assert seen.err == ""  # every run was kept
-    assert f"2 seeds: mean error {results['mean_error']:.1f} ± {results['std']:.1f} %" in seen.out
-    assert "the best is chosen by lowest training error" in seen.out
+    output = run(*arguments)
+    assert output.err == ""  # every run was kept
+    assert f"2 seeds: mean error {results['mean_error']:.1f} ± {results['std']:.1f} %" in output.out
+    assert "the best is chosen by lowest training error" in output.out
     assert set(results["evidence"]) == {"1", "2"}
-    assert "reads a proof" in seen.out
-    assert f"{results['evidence']['1']['supporting']:.1f}" in seen.out
+    assert "reads a proof" in output.out
+    assert f"{results['evidence']['1']['supporting']:.1f}" in output.out
     assert Path(f"runs/table-babi-memn2n-1k{'-joint' if joint else ''}/table.json").is_file()
 
 
 def test_all_tables_end_in_one_line_a_network(babi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["table", "babi", "--recipe", "all", "--joint", "--data", babi, "--tasks", "1-2"]
-    words += ["--seeds", "1", "--device", "cpu", *sets("train.steps=3")]
-    done = run(*words)
+    arguments = ["table", "babi", "--recipe", "all", "--joint", "--data", babi, "--tasks", "1-2"]
+    arguments += ["--seeds", "1", "--device", "cpu", *sets("train.steps=3")]
+    done = run(*arguments)
     assert done.code == 0, done.err
     assert "table 1 of 2: memn2n-1k-joint" in done.err
     assert "memn2n-lw joint" in done.out
     assert "needs another" in done.out
-    summary = run(*words, "--json")
+    summary = run(*arguments, "--json")
     assert "runs 1" not in summary.err  # all were kept
     assert [row["recipe"] for row in summary.json["rows"]] == ["memn2n", "memn2n-lw"]
     folder = Path("runs/table-babi-all-1k-joint")
@@ -172,29 +172,29 @@ def test_all_tables_end_in_one_line_a_network(babi: Path, tmp_path: Path, monkey
 
 
 def test_a_stopped_table_keeps_its_finished_runs(babi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("table", "babi", "--data", babi, "--tasks", "1", "--seeds", "2", "--device", "cpu",
+    arguments = ("table", "babi", "--data", babi, "--tasks", "1", "--seeds", "2", "--device", "cpu",
              *sets("train.epochs=1", "phases=[{}]"), "--out", tmp_path / "table")  # fmt: skip
     show_original = table.ProgressBars.show
     done: list[float] = []
 
-    def show(bars: table.ProgressBars, name: str, far: float, *rest: object) -> None:
-        show_original(bars, name, far, *rest)  # type: ignore[arg-type]
-        done.append(far)
+    def show(bars: table.ProgressBars, name: str, num_finished: float, *rest: object) -> None:
+        show_original(bars, name, num_finished, *rest)  # type: ignore[arg-type]
+        done.append(num_finished)
 
     monkeypatch.setattr(table, "defer_interrupts", lambda: Pressed(done))
     monkeypatch.setattr(table.ProgressBars, "show", show)
-    stopped = run(*words)
+    stopped = run(*arguments)
     assert stopped.code == 130
     message = f"1 finished runs and the state of the others are kept in {tmp_path / 'table'}"
     assert f"stopped; {message}; to go on:" in stopped.err
     monkeypatch.undo()
-    going = run(*words)
-    assert going.code == 0
-    assert going.err == "runs 2 to 2 of 2, from step 2 of phase 1\n"
+    resumed = run(*arguments)
+    assert resumed.code == 0
+    assert resumed.err == "runs 2 to 2 of 2, from step 2 of phase 1\n"
 
 
 class Pressed:
-    """Ctrl-C as soon as the second run has begun."""
+    """Simulate Ctrl-C as soon as the second run has started."""
 
     def __init__(self, done: list[float]) -> None:
         self.done = done

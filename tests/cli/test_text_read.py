@@ -1,4 +1,4 @@
-"""``mnemic text read``: texts are read into a memory file, which is then asked."""
+"""``mnemic text read`` reads texts into a memory file."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from app_runs import run
-from long_runs import ASKED, BACK, FACT, TINY, read, refused, run_of, told
+from long_runs import BACKGROUND, FACT, QUESTION, TINY, make_text, read, read_error, run_of
 
 from mnemic.checkpoint.lock import lock_file
 from mnemic.cli.render.plot_state import StatePlot
@@ -22,48 +22,58 @@ SMALL += ["train.batch=16", "train.validate=0"]
 
 
 def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
-    memory_path, tokens = tmp_path / "notes.mem", load(carrying).remember(told()).seen
-    into = ("text", "read", memory_path, "--model", carrying, "--device", "cpu", "--json", tmp_path / "text.txt")
-    first = run(*into).json
+    (tmp_path / "text.txt").write_text(make_text(), encoding="utf-8")
+    memory_path, tokens = tmp_path / "notes.mem", load(carrying).remember(make_text()).seen
+    read_command = (
+        "text",
+        "read",
+        memory_path,
+        "--model",
+        carrying,
+        "--device",
+        "cpu",
+        "--json",
+        tmp_path / "text.txt",
+    )
+    first = run(*read_command).json
     assert (first["seen"], first["total"], first["remembered"]) == (tokens, tokens, tokens)
     assert 0 < first["filled"] <= first["slots"] == 16
-    report = run("text", "ask", memory_path, ASKED, "--json", "--plot", tmp_path / "memory.svg").json
+    report = run("text", "ask", memory_path, QUESTION, "--json", "--plot", tmp_path / "memory.svg").json
     assert report["answer"] == "lantern"
     best = report["evidence"][0]
-    assert told()[best["start"] : best["end"]] == best["text"]
+    assert make_text()[best["start"] : best["end"]] == best["text"]
     assert best["text"] in FACT  # quoted from the file that was read
     assert best["file"] == str(tmp_path / "text.txt")
     assert report["slots"][0]["sources"][0]["text"]
     assert report["notes"] == []
     assert "worth storing" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
     before = memory_path.read_bytes()
-    told_of = run("text", "ask", memory_path, "--model", carrying, ASKED).out
-    assert f"read: {tokens} of {tokens} tokens; {first['filled']} of 16 slots are" in told_of
+    output = run("text", "ask", memory_path, "--model", carrying, QUESTION).out
+    assert f"read: {tokens} of {tokens} tokens; {first['filled']} of 16 slots are" in output
     assert memory_path.read_bytes() == before  # asking changes nothing
-    assert best["text"] in told_of
-    again = run(*into).json
+    assert best["text"] in output
+    again = run(*read_command).json
     assert (again["seen"], again["remembered"]) == (tokens, 2 * tokens)
-    second = run("text", "ask", memory_path, ASKED, "--json").json["evidence"]
+    second = run("text", "ask", memory_path, QUESTION, "--json").json["evidence"]
     for source in second:  # of the same file, twice read: counted through both, and in each
-        assert source["at"] == [source["start"] % len(told()), (source["end"] - 1) % len(told()) + 1]
-        assert told()[slice(*source["at"])] == source["text"]
+        assert source["at"] == [source["start"] % len(make_text()), (source["end"] - 1) % len(make_text()) + 1]
+        assert make_text()[slice(*source["at"])] == source["text"]
     model = load(carrying)
-    model.remember(told(), model.remember(told())).save(tmp_path / "nameless.mem")
+    model.remember(make_text(), model.remember(make_text())).save(tmp_path / "nameless.mem")
     known = (tmp_path / "nameless.mem", "--model", carrying)
-    for source in run("text", "ask", *known, ASKED, "--json").json["evidence"]:
+    for source in run("text", "ask", *known, QUESTION, "--json").json["evidence"]:
         assert set(source) == {"start", "end", "weight"}  # no name, so nowhere to quote from
-        number, start = divmod(source["start"], len(told()))  # counted through both texts
+        number, start = divmod(source["start"], len(make_text()))  # counted through both texts
         location = f"text {number + 1}, {start}-{start + source['end'] - source['start']} "
-        assert location in (nameless := run("text", "ask", *known, "--all", ASKED)).out
+        assert location in (nameless := run("text", "ask", *known, "--all", QUESTION)).out
         assert "changed" not in nameless.err
-    (tmp_path / "text.txt").write_text(told() + " And more.", encoding="utf-8")
-    changed = run("text", "ask", memory_path, ASKED)
+    (tmp_path / "text.txt").write_text(make_text() + " And more.", encoding="utf-8")
+    changed = run("text", "ask", memory_path, QUESTION)
     assert "has changed since it was read" in changed.err
     assert all(line.split("│")[2].strip() == "" for line in changed.out.splitlines() if "│" in line)  # no quotes
-    (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
-    assert run(*into, "--fresh").json["remembered"] == tokens
-    quoted = run("story", "ask", "--model", carrying, ASKED, "--sentence", told(), "--json").json
+    (tmp_path / "text.txt").write_text(make_text(), encoding="utf-8")
+    assert run(*read_command, "--fresh").json["remembered"] == tokens
+    quoted = run("story", "ask", "--model", carrying, QUESTION, "--sentence", make_text(), "--json").json
     assert quoted["evidence"][0]["text"] in FACT
 
 
@@ -77,12 +87,12 @@ def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_p
     ],
 )
 def test_every_file_is_looked_at_before_one_is_read(desk: Path, second: str, message: str) -> None:
-    assert message in refused(read("a.txt", second))
+    assert message in read_error(read("a.txt", second))
     assert not Path("notes.mem").exists()
 
 
 def stop_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C as soon as this file is being read."""
+    """Simulate Ctrl-C as soon as this file is being read."""
 
     def show(bars: object, bar_name: str, *numbers: object) -> None:
         if bar_name == name:
@@ -173,7 +183,7 @@ def test_a_network_without_a_memory_sends_nobody_to_read_into_one(desk: Path) ->
     for _ in fit(recipe, "runs/mass", device="cpu"):
         pass
     done = run("predict", "--model", "runs/mass", "a.txt")
-    assert "reads no text into a memory that can be asked" in refused(done)
+    assert "reads no text into a memory that can be asked" in read_error(done)
 
 
 def test_a_recurrent_network_reads_into_its_memory(desk: Path) -> None:
@@ -182,11 +192,11 @@ def test_a_recurrent_network_reads_into_its_memory(desk: Path) -> None:
         pass
     done = run("text", "read", "mann.mem", "--model", "runs/mann", "--device", "cpu", "--json", "a.txt")
     assert done.json["seen"] == done.json["total"] > 0
-    assert run("text", "ask", "mann.mem", ASKED, "--json").json["evidence"]
+    assert run("text", "ask", "mann.mem", QUESTION, "--json").json["evidence"]
 
 
-@pytest.mark.parametrize("words", [(), ("--fresh",)])
-def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [(), ("--fresh",)])
+def test_only_a_memory_is_written_over(desk: Path, arguments: tuple[str, ...]) -> None:
     files = {path: path.read_bytes() for path in desk.iterdir()}
     for target, message in (
         ("b.txt", "b.txt is no memory"),
@@ -194,9 +204,9 @@ def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> No
         (run_of("selective") / "checkpoint" / "weights.safetensors", "is no memory; expected"),
         ("/dev/null", "is no memory, and no file"),
     ):
-        assert message in refused(read(*words, "a.txt", memory=target))
+        assert message in read_error(read(*arguments, "a.txt", memory=target))
     Path("link.mem").symlink_to("a.txt")
-    assert "is a text to read" in refused(read(*words, "b.txt", "a.txt", memory="link.mem"))
+    assert "is a text to read" in read_error(read(*arguments, "b.txt", "a.txt", memory="link.mem"))
     Path("link.mem").unlink()
     assert {path: path.read_bytes() for path in desk.iterdir()} == files
     assert load(run_of("selective")).progress.done  # its weights are whole
@@ -210,13 +220,13 @@ def test_where_no_memory_can_be_written_nothing_is_read(desk: Path, monkeypatch:
         ("/proc/x.mem", "/proc/x.mem cannot be written"),
         (desk, "is a folder; give a file"),
     ):
-        assert message in refused(read("a.txt", memory=target))
+        assert message in read_error(read("a.txt", memory=target))
     assert {*desk.rglob("*")} == before
 
 
 def test_two_readers_of_one_memory_lose_no_text(desk: Path) -> None:
     with lock_file(Path("notes.mem"), ""):
-        message = refused(read("a.txt"))
+        message = read_error(read("a.txt"))
         assert "another process is writing into notes.mem; wait for it, or give another" in message
     assert read("a.txt").code == 0
     assert [path.name for path in desk.glob("*notes*")] + [*desk.glob(".*")] == ["notes.mem"]
@@ -227,22 +237,22 @@ def test_a_memory_that_is_full_says_so(desk: Path) -> None:
     short, many = read("b.txt"), read("a.txt", "--fresh", stdin="")
     assert (short.json["filled"], note in short.err, short.json["notes"]) == (1, False, [])
     assert many.json["filled"] < 16
-    Path("long.txt").write_text(BACK * 3, encoding="utf-8")
+    Path("long.txt").write_text(BACKGROUND * 3, encoding="utf-8")
     done = read("long.txt")
     assert (done.json["filled"], done.json["notes"]) == (16, [note])
     assert f"warning: {note}\n" in done.err
-    answer = run("text", "ask", "notes.mem", ASKED)
+    answer = run("text", "ask", "notes.mem", QUESTION)
     assert "16 of 16 slots are filled" in answer.out
     assert f"warning: {note}\n" in answer.err
-    told_of = run("text", "ask", "notes.mem", ASKED, "--json").json
-    assert (told_of["notes"], told_of["filled"], told_of["size"]) == ([note], 16, 16)
+    report = run("text", "ask", "notes.mem", QUESTION, "--json").json
+    assert (report["notes"], report["filled"], report["size"]) == ([note], 16, 16)
 
 
 @pytest.mark.parametrize("option", ["--question", "--whole", "--embed", "--jsonl", "--words", "--overlap"])
 def test_options_of_other_commands_are_unknown(desk: Path, option: str) -> None:
-    assert f"No such option: {option}" in refused(run("text", "read", "notes.mem", "a.txt", option, "3"))
+    assert f"No such option: {option}" in read_error(run("text", "read", "notes.mem", "a.txt", option, "3"))
     fresh = run("predict", "--model", run_of("selective"), "--fresh", "a.txt")
-    assert "No such option: --fresh" in refused(fresh)
+    assert "No such option: --fresh" in read_error(fresh)
 
 
 def test_a_person_reads_a_line_per_text(desk: Path) -> None:
@@ -254,7 +264,7 @@ def test_a_person_reads_a_line_per_text(desk: Path) -> None:
 
 
 def test_a_memory_is_continued_by_its_own_network(desk: Path) -> None:
-    """A new one is written by the network that ships for it."""
+    """A new memory is written by the shipped network."""
     read("a.txt")
     assert run("text", "read", "notes.mem", "b.txt", "--device", "cpu").code == 0
     state = load_state_file("notes.mem")
@@ -265,28 +275,28 @@ def test_a_memory_is_continued_by_its_own_network(desk: Path) -> None:
 
 def test_the_scale_of_a_picture_begins_at_0_unless_all_weights_are_high() -> None:
     checkpoint = load(run_of("selective"))
-    state = checkpoint.remember(told())
-    answer, count = checkpoint.ask(state, ASKED), len(state.worth)
-    for low, high, begins in ((0.1, 0.9, 0.0), (0.84, 0.99, 0.84), (0.9, 0.9, 0.0)):
+    state = checkpoint.remember(make_text())
+    answer, count = checkpoint.ask(state, QUESTION), len(state.worth)
+    for low, high, scale_start in ((0.1, 0.9, 0.0), (0.84, 0.99, 0.84), (0.9, 0.9, 0.0)):
         worth = torch.linspace(low, high, count)
-        picture = StatePlot(replace(state, worth=worth), answer, ASKED)
-        assert picture.find_scale_start() == pytest.approx(begins)
-        assert any("begins at 0.84" in line for line in picture.build_caption()) == (begins > 0)
+        picture = StatePlot(replace(state, worth=worth), answer, QUESTION)
+        assert picture.find_scale_start() == pytest.approx(scale_start)
+        assert any("begins at 0.84" in line for line in picture.build_caption()) == (scale_start > 0)
 
 
 @pytest.mark.parametrize("kind", ["selective", "blended"])
 def test_show_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
     run("text", "read", "notes.mem", "--model", run_of(kind), "--device", "cpu", "a.txt")
-    state, told_of = load_state_file("notes.mem"), run("text", "show", "notes.mem", "--json").json
-    assert (told_of["seen"], told_of["filled"], told_of["kind"]) == (state.seen, state.filled, kind)
-    assert [slot["name"] for slot in told_of["texts"]] == [str(desk / "a.txt")]
-    starts = [slot["sources"][0]["start"] for slot in told_of["slots"]]
+    state, report = load_state_file("notes.mem"), run("text", "show", "notes.mem", "--json").json
+    assert (report["seen"], report["filled"], report["kind"]) == (state.seen, state.filled, kind)
+    assert [slot["name"] for slot in report["texts"]] == [str(desk / "a.txt")]
+    starts = [slot["sources"][0]["start"] for slot in report["slots"]]
     assert starts == sorted(starts)
-    assert len({slot["number"] for slot in told_of["slots"]}) == len(starts) == state.filled
+    assert len({slot["number"] for slot in report["slots"]}) == len(starts) == state.filled
     units = {tuple(span): number for number, span in enumerate(state.spans.tolist())}
-    for slot in told_of["slots"]:
+    for slot in report["slots"]:
         best = slot["sources"][0]
-        assert best["text"] == told()[best["start"] : best["end"]]
+        assert best["text"] == make_text()[best["start"] : best["end"]]
         assert slot["worth"] == pytest.approx(float(state.worth[units[best["start"], best["end"]]]))
     output = run("text", "show", "notes.mem", "--limit", "0").out
     assert output.count("a.txt, ") == state.filled + 1  # a row per slot, and the text
@@ -295,34 +305,34 @@ def test_show_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
     assert fewer.count("a.txt, ") == 2
     assert f"{state.filled - 1} more are worth less; --limit 0 shows them" in fewer
     (best,) = run("text", "show", "notes.mem", "-n", "1", "--json").json["slots"]
-    assert best == max(told_of["slots"], key=lambda slot: slot["worth"])
+    assert best == max(report["slots"], key=lambda slot: slot["worth"])
 
 
 def test_an_empty_memory_is_shown_and_what_is_no_memory_refused(desk: Path) -> None:
     load(run_of("selective")).remember("").save("empty.mem")
     assert "0 of 16 are filled" in run("text", "show", "empty.mem").out
     assert run("text", "show", "empty.mem", "--json").json["slots"] == []
-    assert "a.txt is no memory" in refused(run("text", "show", "a.txt"))
+    assert "a.txt is no memory" in read_error(run("text", "show", "a.txt"))
 
 
 def test_a_text_or_a_stretch_is_forgotten(desk: Path) -> None:
     read("a.txt", "b.txt")
-    state, size = load_state_file("notes.mem"), len(told())
+    state, size = load_state_file("notes.mem"), len(make_text())
     Path("link.txt").symlink_to("b.txt")  # the same file by another path
     done = run("text", "forget", "notes.mem", "--text", "link.txt", "--json").json
     assert done["forgotten"] == [[size, state.characters]]
     assert load_state_file("notes.mem") == state.forget(size, state.characters)
     assert done["cleared"] == state.filled - done["filled"] > 0
-    start = told().index(FACT)
+    start = make_text().index(FACT)
     out = run("text", "forget", "notes.mem", "--from", start, "--to", start + len(FACT)).out
     assert f"forgotten: characters {start} to {start + len(FACT)}\n" in out
     expected = state.forget(size, state.characters).forget(start, start + len(FACT))
     assert load_state_file("notes.mem") == expected
-    assert run("text", "ask", "notes.mem", ASKED, "--json").json["answer"] != "lantern"
+    assert run("text", "ask", "notes.mem", QUESTION, "--json").json["answer"] != "lantern"
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         ("", "nothing to forget: give --text FILE that was read, or characters"),
         ("--text b.txt", "b.txt was not read into this memory, which has /"),
@@ -333,29 +343,29 @@ def test_a_text_or_a_stretch_is_forgotten(desk: Path) -> None:
         ("--text a.txt --verify", "No such option: --verify"),
     ],
 )
-def test_what_cannot_be_forgotten_changes_nothing(desk: Path, words: str, message: str) -> None:
+def test_what_cannot_be_forgotten_changes_nothing(desk: Path, arguments: str, message: str) -> None:
     read("a.txt")
     before = Path("notes.mem").read_bytes()
-    assert message in refused(run("text", "forget", "notes.mem", *words.split()))
+    assert message in read_error(run("text", "forget", "notes.mem", *arguments.split()))
     assert Path("notes.mem").read_bytes() == before
-    assert "a.txt is no memory" in refused(run("text", "forget", "a.txt", "--text", "b.txt"))
+    assert "a.txt is no memory" in read_error(run("text", "forget", "a.txt", "--text", "b.txt"))
 
 
 def test_many_questions_are_asked_of_a_memory(desk: Path) -> None:
     read("a.txt")
-    Path("questions.txt").write_text(f"{ASKED}\n\nwhat does clara have ?\n", encoding="utf-8")
+    Path("questions.txt").write_text(f"{QUESTION}\n\nwhat does clara have ?\n", encoding="utf-8")
     done = run("text", "ask", "notes.mem", "--questions", "questions.txt")
     rows = [json.loads(line) for line in done.out.splitlines()]
-    assert [row["question"] for row in rows] == [ASKED, "what does clara have ?"]
-    answer = run("text", "ask", "notes.mem", ASKED, "--json").json
+    assert [row["question"] for row in rows] == [QUESTION, "what does clara have ?"]
+    answer = run("text", "ask", "notes.mem", QUESTION, "--json").json
     assert rows[0] == {name: answer[name] for name in rows[0]}
-    piped = run("text", "ask", "notes.mem", "--questions", "-", stdin=f"{ASKED}\n")
+    piped = run("text", "ask", "notes.mem", "--questions", "-", stdin=f"{QUESTION}\n")
     assert json.loads(piped.out) == rows[0]
-    assert run("text", "ask", "notes.mem", "-", "--json", stdin=f"{ASKED}\n").json == answer
-    both = run("text", "ask", "notes.mem", "--questions", "questions.txt", ASKED)
-    assert "give --questions or a question, not both" in refused(both)
-    drawn = run("text", "ask", "notes.mem", "--questions", "questions.txt", "--plot", "a.png")
-    assert "--plot draws the evidence of one question" in refused(drawn)
+    assert run("text", "ask", "notes.mem", "-", "--json", stdin=f"{QUESTION}\n").json == answer
+    both = run("text", "ask", "notes.mem", "--questions", "questions.txt", QUESTION)
+    assert "give --questions or a question, not both" in read_error(both)
+    with_plot = run("text", "ask", "notes.mem", "--questions", "questions.txt", "--plot", "a.png")
+    assert "--plot draws the evidence of one question" in read_error(with_plot)
     Path("none.txt").write_text("\n", encoding="utf-8")
     none = run("text", "ask", "notes.mem", "--questions", "none.txt")
-    assert "none.txt holds no question; write one per line" in refused(none)
+    assert "none.txt holds no question; write one per line" in read_error(none)

@@ -1,4 +1,4 @@
-"""Training from the command line: what it says, stopping, going on, starting anew."""
+"""Training from the command line: output, stopping, resuming, starting again."""
 
 import re
 import signal
@@ -50,9 +50,9 @@ def test_ctrl_c_saves_and_the_same_command_ends_with_the_same_bits(tmp_path: Pat
     assert "warning: this network is not trained to the end" in answer.err
     assert "stopped in phase" in run("inspect", tmp_path / "stopped").out
 
-    going = run(*stopped, "--json")
-    assert going.err.startswith(f"going on with {tmp_path / 'stopped'}: phase ")
-    assert going.json["resumed"]
+    resumed = run(*stopped, "--json")
+    assert resumed.err.startswith(f"going on with {tmp_path / 'stopped'}: phase ")
+    assert resumed.json["resumed"]
     full_run = run(*long, "--out", tmp_path / "whole", "--json")
     assert not full_run.json["resumed"]
     first, second = (

@@ -1,4 +1,4 @@
-"""The bAbI line format and folder layout: read, written, and what is said of broken files."""
+"""The bAbI line format and folder layout: reading, writing, and errors in files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -55,9 +55,9 @@ def test_rendering_gives_the_file_back() -> None:
 def test_an_example_sees_the_sentences_before_its_question_only() -> None:
     story, _ = parse_stories(lines_of(TEXT), "stories.txt")
     first, second = extract_examples(story, task=2)
-    told = ("Mary moved to the bathroom.", "John went to the hallway.")
-    assert first == StoryExample(told, "Where is Mary?", "bathroom", (0,), 2)
-    assert second.sentences == (*told, "Mary got the milk there.")
+    sentences = ("Mary moved to the bathroom.", "John went to the hallway.")
+    assert first == StoryExample(sentences, "Where is Mary?", "bathroom", (0,), 2)
+    assert second.sentences == (*sentences, "Mary got the milk there.")
     assert second.facts == (2, 0)  # line 4 is the third sentence: line 3 is a question
 
 
@@ -73,13 +73,13 @@ phrases = st.lists(words, min_size=1, max_size=4).map(" ".join)
 
 @st.composite
 def stories(draw: st.DrawFn) -> Story:
-    """Any story: sentences and questions in any order, the last line a question."""
+    """Draw any story: sentences and questions in any order, a question last."""
     story: list[StorySentence | StoryQuestion] = []
-    for asks in [False, *draw(st.lists(st.booleans(), max_size=6)), True]:
+    for is_question in [False, *draw(st.lists(st.booleans(), max_size=6)), True]:
         number = len(story) + 1
-        if asks:
-            told = [line.number for line in story if isinstance(line, StorySentence)]
-            facts = tuple(draw(st.lists(st.sampled_from(told), max_size=3)))
+        if is_question:
+            sentence_numbers = [line.number for line in story if isinstance(line, StorySentence)]
+            facts = tuple(draw(st.lists(st.sampled_from(sentence_numbers), max_size=3)))
             blank = draw(st.sampled_from(["", " "]))
             story.append(StoryQuestion(number, draw(phrases) + blank, draw(words), facts))
         else:
@@ -89,8 +89,8 @@ def stories(draw: st.DrawFn) -> Story:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(stories(), min_size=1, max_size=3))
-def test_parsing_is_the_inverse_of_rendering(told: list[Story]) -> None:
-    assert list(parse_stories("".join(map(format_story, told)).split("\n"), "any")) == told
+def test_parsing_is_the_inverse_of_rendering(stories: list[Story]) -> None:
+    assert list(parse_stories("".join(map(format_story, stories)).split("\n"), "any")) == stories
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_the_folder_of_a_size_is_found(tmp_path: Path, below: str) -> None:
 
 def test_what_is_missing_is_named_with_the_way_out(tmp_path: Path) -> None:
     write_task_one(tmp_path / "en")
-    with pytest.raises(StoryError, match=r"looked for qa3_three-supporting-facts_train\.txt") as it:
+    with pytest.raises(StoryError, match=r"looked for qa3_three-supporting-facts_train\.txt") as raised:
         load_task(tmp_path / "en", 3, "train")
-    assert "mnemic data stories --task 3 --out DIR" in str(it.value)
+    assert "mnemic data stories --task 3 --out DIR" in str(raised.value)
     with pytest.raises(StoryError, match=r"no folder .*nowhere"):
         load_task(tmp_path / "nowhere", 1, "train")
     with pytest.raises(StoryError, match=r"en-10k.*tasks_1-20_v1-2.*mnemic data stories"):

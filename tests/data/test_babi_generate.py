@@ -1,4 +1,4 @@
-"""Generated stories: made to order, solvable from their facts, and like the official ones."""
+"""Generated stories are reproducible, solvable from their facts, and like official ones."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from mnemic.data.babi.format import (
 from mnemic.data.babi.generate import STORY_MAKERS, generate_stories
 
 OFFICIAL = Path(__file__).parents[3] / "shared/data/babi/en"
-COMPARE = Path(__file__).parents[2] / "benchmarks/compare_stories.py"
+COMPARE = Path(__file__).parents[2] / "benchmarks/generated_babi_statistics.py"
 needs_official = pytest.mark.skipif(not OFFICIAL.is_dir(), reason=f"no official files: {OFFICIAL}")
 every_task = pytest.mark.parametrize("task", TASKS)
 
@@ -31,7 +31,7 @@ HOUSE = "bathroom bedroom garden hallway kitchen office"
 TOWN = "bedroom cinema kitchen office park school"
 FAMILY = f"{MOVING} {HOUSE} Daniel John Mary Sandra"
 CARRYING = f"apple football milk took got grabbed picked up dropped left discarded put down there {MOVING} {HOUSE}"
-TOLD = f"{MOVING} {TOWN} Bill Fred Julie Mary"
+MOVES_IN_TOWN = f"{MOVING} {TOWN} Bill Fred Julie Mary"
 NEXT = "After Afterwards Following that Then"
 ROOMS = f"The the is of north south east west {HOUSE}"
 VOCABULARY = {  # the words of each task's official files
@@ -44,11 +44,11 @@ VOCABULARY = {  # the words of each task's official files
     7: f"{FAMILY} {CARRYING} gave handed passed How many objects is carrying none one two three",
     8: f"{FAMILY} {CARRYING} What is carrying nothing",
     9: f"{FAMILY} Is is in no longer not yes",
-    10: f"{TOLD} Is is either in or yes no maybe",
+    10: f"{MOVES_IN_TOWN} Is is either in or yes no maybe",
     11: f"{FAMILY} {NEXT} he she Where is",
     12: f"{FAMILY} and Where is",
     13: f"{FAMILY} {NEXT} and they Where is",
-    14: f"{TOLD} Yesterday yesterday This this morning afternoon evening Where was before",
+    14: f"{MOVES_IN_TOWN} Yesterday yesterday This this morning afternoon evening Where was before",
     15: "a is are afraid of What cat mouse sheep wolf cats mice wolves Cats Mice Sheep Wolves"
     " Emily emily Gertrude gertrude Jessica jessica Winona winona",
     16: "a is What color frog lion rhino swan gray green white yellow Bernhard Brian Greg Julius Lily",
@@ -66,15 +66,15 @@ CONTEXT = {  # mean number of sentences before a question in the official traini
 
 
 @cache
-def made(task: int, count: int = 300, seed: int = 7) -> tuple[Story, ...]:
+def cached_stories(task: int, count: int = 300, seed: int = 7) -> tuple[Story, ...]:
     return tuple(generate_stories(task, count, seed=seed))
 
 
-def asked(task: int) -> list[StoryExample]:
-    return [example for story in made(task) for example in extract_examples(story, task)]
+def cached_examples(task: int) -> list[StoryExample]:
+    return [example for story in cached_stories(task) for example in extract_examples(story, task)]
 
 
-def words(story: Story) -> set[str]:
+def words_of_story(story: Story) -> set[str]:
     texts = (text for line in story for text in line[1:3])
     return {word for text in texts for word in re.findall(r"\w+", text)}
 
@@ -86,10 +86,10 @@ def test_every_task_has_its_maker() -> None:
 
 @every_task
 def test_the_seed_decides(task: int) -> None:
-    stories = made(task, 60)
+    stories = cached_stories(task, 60)
     assert tuple(generate_stories(task, 60, seed=7)) == stories
-    other = tuple(generate_stories(task, 60, seed=8))
-    assert len(set(other) & set(stories)) < len(other) / 3  # task 4 knows few stories
+    other_stories = tuple(generate_stories(task, 60, seed=8))
+    assert len(set(other_stories) & set(stories)) < len(other_stories) / 3  # task 4 knows few stories
 
 
 def test_tasks_of_one_seed_do_not_share_their_dice() -> None:
@@ -110,51 +110,51 @@ def test_the_count_of_questions_is_exact(task: int, count: int) -> None:
     lines = [line for story in stories for line in story]
     assert sum(isinstance(line, StoryQuestion) for line in lines) == count
     assert isinstance(lines[-1], StoryQuestion)
-    whole = made(task, 60)
-    assert format_story(whole[len(stories) - 1]).startswith(format_story(stories[-1]))
-    assert tuple(stories[:-1]) == whole[: len(stories) - 1]
+    longer = cached_stories(task, 60)
+    assert format_story(longer[len(stories) - 1]).startswith(format_story(stories[-1]))
+    assert tuple(stories[:-1]) == longer[: len(stories) - 1]
 
 
 @every_task
 def test_stories_survive_the_file_format(task: int) -> None:
-    text = "".join(map(format_story, made(task)))
-    assert tuple(parse_stories(text.splitlines(), "generated")) == made(task)
+    text = "".join(map(format_story, cached_stories(task)))
+    assert tuple(parse_stories(text.splitlines(), "generated")) == cached_stories(task)
 
 
 @every_task
 def test_answers_follow_from_the_sentences(task: int) -> None:
-    for example in asked(task):
+    for example in cached_examples(task):
         assert solve(task, example.sentences, example.question) == example.answer, example
 
 
 @every_task
 def test_answers_follow_from_the_facts_alone(task: int) -> None:
-    for example in asked(task):
+    for example in cached_examples(task):
         facts = set(example.facts)
         assert len(facts) == len(example.facts) > 0
-        if task == 3:  # that the thing was carried is told by the taking, which is no fact there
-            facts.add(last_taking(example))
-        told = [example.sentences[fact] for fact in sorted(facts)]
-        assert solve(task, told, example.question) == example.answer, example
+        if task == 3:  # only the taking, which is no fact there, says that the object was carried
+            facts.add(find_last_taking(example))
+        sentences = [example.sentences[fact] for fact in sorted(facts)]
+        assert solve(task, sentences, example.question) == example.answer, example
 
 
-def last_taking(example: StoryExample) -> int:
-    thing = example.question.split()[3]
-    taking = re.compile(rf"\w+ (?:took|got|grabbed|picked up) the {thing}\b")
+def find_last_taking(example: StoryExample) -> int:
+    object_name = example.question.split()[3]
+    taking = re.compile(rf"\w+ (?:took|got|grabbed|picked up) the {object_name}\b")
     return max(n for n, sentence in enumerate(example.sentences) if taking.match(sentence))
 
 
 @pytest.mark.parametrize("task", sorted(set(TASKS) - {7, 8, 11, 13}))
 def test_no_fact_can_be_left_out(task: int) -> None:
-    """Not so where the facts are all that a person did, or say whom a pronoun stands for."""
-    for example in asked(task)[:100]:
-        taking = {last_taking(example)} if task == 3 else set()
-        for fact in example.facts[task == 3 :]:  # that the thing was dropped is not needed
-            rest = sorted({*example.facts, *taking} - {fact})
-            assert not solves(example, [example.sentences[n] for n in rest]), (fact, example)
+    """Without the tasks whose facts list all actions or resolve a pronoun."""
+    for example in cached_examples(task)[:100]:
+        taking = {find_last_taking(example)} if task == 3 else set()
+        for fact in example.facts[task == 3 :]:  # dropping the object is not needed
+            other_facts = sorted({*example.facts, *taking} - {fact})
+            assert not can_solve(example, [example.sentences[n] for n in other_facts]), (fact, example)
 
 
-def solves(example: StoryExample, sentences: list[str]) -> bool:
+def can_solve(example: StoryExample, sentences: list[str]) -> bool:
     try:
         return solve(example.task, sentences, example.question) == example.answer
     except (AssertionError, LookupError, ValueError):
@@ -163,13 +163,15 @@ def solves(example: StoryExample, sentences: list[str]) -> bool:
 
 @every_task
 def test_the_words_are_the_official_ones(task: int) -> None:
-    used = set().union(*map(words, made(task, 2000)))
+    used = set().union(*map(words_of_story, cached_stories(task, 2000)))
     assert used == set(VOCABULARY[task].split())
 
 
 @every_task
 def test_stories_are_as_long_as_official_ones(task: int) -> None:
-    lengths = [len(e.sentences) for s in made(task, 2000) for e in extract_examples(s, task)]
+    lengths = [
+        len(example.sentences) for story in cached_stories(task, 2000) for example in extract_examples(story, task)
+    ]
     assert sum(lengths) / len(lengths) == pytest.approx(CONTEXT[task], rel=0.1)
 
 
@@ -189,7 +191,7 @@ def test_orders_that_cannot_be_filled_are_refused_at_once(task: int, count: int,
 @needs_official
 @every_task
 def test_the_solver_answers_official_questions(task: int) -> None:
-    """Four of task 5's questions have two answers: someone gave the same person two things."""
+    """Four questions of task 5 have two answers: a person was given two objects."""
     wrong = [
         example
         for split in FILE_SPLITS
@@ -204,7 +206,7 @@ def test_the_solver_answers_official_questions(task: int) -> None:
 def test_official_words_are_those_listed() -> None:
     for task in TASKS:
         used: set[str] = set()
-        for example in (e for split in FILE_SPLITS for e in load_task(OFFICIAL, task, split)):
+        for example in (example for split in FILE_SPLITS for example in load_task(OFFICIAL, task, split)):
             for text in (*example.sentences[-1:], example.question, example.answer):
                 used.update(re.findall(r"\w+", text))
         assert used <= set(VOCABULARY[task].split()), task

@@ -1,4 +1,4 @@
-"""Corpora from files: every document once, from any place on, and errors that say where."""
+"""Corpora from files: every document once, from any position, and errors with lines."""
 
 import gzip
 import json
@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.corpora import files as corpus_files
-from mnemic.data.corpora.document import CorpusError, ReadPosition
-from mnemic.data.corpora.read_documents import FIRST_POSITION, Corpus
+from mnemic.data.corpora.read_documents import Corpus, CorpusError
 from mnemic.data.corpora.split import filter_split, split_of
 from mnemic.recipe import ConfigError
 
@@ -34,17 +32,14 @@ def write_file(folder: Path, name: str, content: bytes) -> Path:
     return path
 
 
-def texts_of(corpus: Corpus, position: ReadPosition = FIRST_POSITION) -> list[str]:
-    return [document.text for document in corpus.read(position)]
+def texts_of(corpus: Corpus) -> list[str]:
+    return list(corpus.read())
 
 
 @pytest.mark.parametrize("packed", PACKERS)
 def test_jsonl_is_one_document_a_line(tmp_path: Path, packed: str) -> None:
     path = write_file(tmp_path, f"a.jsonl{packed}", jsonl(TEXTS))
-    documents = list(Corpus.from_paths([path]).read())
-    assert [document.text for document in documents] == TEXTS
-    assert [document.line for document in documents] == [1, 2, 3, 4, 5, 6]
-    assert [document.next_position.num_documents for document in documents] == [1, 2, 3, 4, 5, 6]
+    assert texts_of(Corpus.from_paths([path])) == TEXTS
 
 
 @pytest.mark.parametrize("packed", PACKERS)
@@ -53,8 +48,7 @@ def test_jsonl_is_one_document_a_line(tmp_path: Path, packed: str) -> None:
 def test_txt_is_parted_by_blank_lines(tmp_path: Path, packed: str, end: str, line: str) -> None:
     text = "\ufeff\nOne.\nTwo.\n\n\n \t\n三\n\nFour." + end
     path = write_file(tmp_path, f"a.txt{packed}", text.replace("\n", line).encode())
-    documents = list(Corpus.from_paths([path]).read())
-    assert [(d.text, d.line) for d in documents] == [("One.\nTwo.", 2), ("三", 7), ("Four.", 9)]
+    assert texts_of(Corpus.from_paths([path])) == ["One.\nTwo.", "三", "Four."]
 
 
 def test_a_txt_without_blank_lines_is_one_document(tmp_path: Path) -> None:
@@ -77,7 +71,7 @@ def test_folders_are_read_in_the_order_of_names(tmp_path: Path) -> None:
     st.sampled_from(sorted(PACKERS)),
 )
 @settings(max_examples=40, deadline=None)
-def test_reading_goes_on_exactly_behind_any_document(
+def test_all_texts_of_all_files_are_read_in_order(
     tmp_path_factory: pytest.TempPathFactory, parts: list[tuple[str, list[str]]], packed: str
 ) -> None:
     folder = tmp_path_factory.mktemp("corpus")
@@ -85,18 +79,17 @@ def test_reading_goes_on_exactly_behind_any_document(
         content = jsonl(texts) if form == "jsonl" else "\n\n".join(texts).encode()
         write_file(folder, f"{number:03}.{form}{packed}", content)
     corpus = Corpus.from_paths([folder])
-    documents = list(corpus.read())
-    for number, document in enumerate(documents):
-        assert list(corpus.read(document.next_position)) == documents[number + 1 :]
     if all(form == "jsonl" for form, _ in parts):
-        assert [d.text for d in documents] == [text for _, texts in parts for text in texts]
+        assert texts_of(corpus) == [text for _, texts in parts for text in texts]
+    files = [folder / f"{number:03}.{form}{packed}" for number, (form, _) in enumerate(parts)]
+    assert texts_of(corpus) == [text for path in files for text in texts_of(Corpus.from_paths([path]))]
 
 
 def test_reading_is_lazy(tmp_path: Path) -> None:
-    """A mistake in a later line or file is met only when reading gets there."""
+    """An error in a later line or file is raised only when reading gets there."""
     first = write_file(tmp_path, "a.jsonl", jsonl(["one", "two"]) + b"{broken\n")
     write_file(tmp_path, "b.jsonl", b"\xff")
-    assert [document.text for document in islice(Corpus.from_paths([tmp_path]).read(), 2)] == ["one", "two"]
+    assert list(islice(Corpus.from_paths([tmp_path]).read(), 2)) == ["one", "two"]
     with pytest.raises(CorpusError, match=rf"{first}:3: no JSON: .*; expected one object a line"):
         texts_of(Corpus.from_paths([first]))
 
@@ -154,7 +147,6 @@ def test_what_is_no_corpus_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_document_beyond_the_bound_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_files, "MAX_DOCUMENT_BYTES", 50)
     monkeypatch.setattr("mnemic.data.corpora.read_documents.MAX_DOCUMENT_BYTES", 50)
     long_line = write_file(tmp_path, "a.jsonl", jsonl(["a", "b" * 60]))
     with pytest.raises(CorpusError, match=r"a.jsonl:2: the document is longer than"):
@@ -164,11 +156,9 @@ def test_a_document_beyond_the_bound_is_an_error(tmp_path: Path, monkeypatch: py
         texts_of(Corpus.from_paths([many_lines]))
 
 
-def test_a_place_of_other_files_is_noticed(tmp_path: Path) -> None:
+def test_other_files_have_another_fingerprint(tmp_path: Path) -> None:
     path = write_file(tmp_path, "a.txt", b"one\n\ntwo")
     corpus = Corpus.from_paths([path])
-    with pytest.raises(CorpusError, match="in file 2 of a corpus of 1; it was saved for other"):
-        texts_of(corpus, ReadPosition(file=1))
     before = corpus.fingerprint
     assert Corpus.from_paths([path]).fingerprint == before
     write_file(tmp_path, "a.txt", b"one\n\ntwo more")
@@ -186,7 +176,7 @@ def test_the_held_out_part_depends_on_the_text_alone(tmp_path: Path) -> None:
         assert wider == split or (split, wider) == ("train", "validation")
     assert all(split_of(text, validation=0, test=0) == "train" for text in texts)
     corpus = Corpus.from_paths([write_file(tmp_path, "a.jsonl", jsonl(texts[:500]))])
-    sides = [[d.text for d in filter_split(corpus.read(), p)] for p in ("train", "validation", "test")]
+    sides = [list(filter_split(corpus.read(), p)) for p in ("train", "validation", "test")]
     assert sorted(text for side in sides for text in side) == sorted(texts[:500])
     assert sides[1]
     with pytest.raises(ConfigError, match=r"less than 1 together, not 0\.9 and 0\.1"):
@@ -199,5 +189,4 @@ def test_real_files_are_read() -> None:
         pytest.skip("no ../shared/data/enwiki here")
     corpus = Corpus.from_paths([folder / "valid.jsonl.xz"])
     first = list(islice(corpus.read(), 5))
-    assert all(len(document.text) > 6000 for document in first)
-    assert next(corpus.read(first[2].next_position)) == first[3]
+    assert all(len(text) > 6000 for text in first)

@@ -1,4 +1,4 @@
-"""Input formats: what each keeps, where its borders are, and how its labels fall."""
+"""Input formats of pre-training: their tokens, boundaries and labels."""
 
 import random
 from collections import Counter
@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.corpora.formats import FORMATS
-from mnemic.data.corpora.formats.plan import DocumentSpan, SequencePlan, cut_sentences
+from mnemic.data.corpora.formats import FORMATS, DocumentSpan, SequencePlan, cut_sentences
 from mnemic.models import IGNORE
 from mnemic.recipe import ConfigError, build
 
@@ -29,12 +28,12 @@ def plans_of(kind: str, documents: list[list[int]], max_tokens: int, seed: int =
 
 
 def count_tokens(plan: SequencePlan) -> int:
-    """With [CLS], and a [SEP] after each span."""
+    """Count tokens with [CLS], and a [SEP] after each span."""
     return 1 + sum(end - start + 1 for _, start, end in plan.spans)
 
 
 def own_spans(plan: SequencePlan) -> list[DocumentSpan]:
-    """All but the second segment of a false pair."""
+    """Return all spans but the second segment of a negative pair."""
     return list(plan.spans[:1] if plan.follows == 0 else plan.spans)
 
 
@@ -102,7 +101,7 @@ def test_labels_are_right(kind: str, documents: list[list[int]], max_tokens: int
 @pytest.mark.parametrize("kind", PAIRS)
 @pytest.mark.parametrize("sentences", [2, 3, 10])
 def test_half_of_all_pairs_are_true(kind: str, sentences: int) -> None:
-    """Also if many documents end with a single sentence, always in a false pair."""
+    """Also if many documents end with a single sentence, always in a negative pair."""
     generator = random.Random(1)
     documents = [[generator.randint(3, 12) for _ in range(sentences)] for _ in range(4000)]
     labels = Counter(plan.follows for plan in plans_of(kind, documents, 40))
@@ -165,7 +164,7 @@ def test_full_sentences_cross_borders_and_doc_sentences_do_not() -> None:
 @given(documents=LENGTHS, max_tokens=st.integers(3, 50))
 @settings(max_examples=60, deadline=None)
 def test_packed_sequences_are_full(kind: str, documents: list[list[int]], max_tokens: int) -> None:
-    """Each holds its next sentence only because that did not fit, or began a document."""
+    """A sequence ends only if the next sentence did not fit or started a document."""
     plans = plans_of(kind, documents, max_tokens)
     for plan, following in pairwise(plans):
         assert plan.follows == IGNORE

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from mnemic.data.corpora import CorpusFiles
 from mnemic.data.corpora import batches as corpus_tensors
 from mnemic.data.corpora.batches import make_corpus_dataset
-from mnemic.data.corpora.document import CorpusError
-from mnemic.data.corpora.formats import FORMATS
-from mnemic.data.corpora.formats.plan import DocumentSpan, SequencePlan
+from mnemic.data.corpora.formats import FORMATS, DocumentSpan, SequencePlan
 from mnemic.data.corpora.make_sequences import SequenceMaker, assemble_sequence, group_into_blocks
+from mnemic.data.corpora.read_documents import CorpusError
 from mnemic.data.corpora.sequence_folder import SequenceArrays, SequenceFolderWriter, load_sequence_folder, token_dtype
 from mnemic.data.corpora.tokens import TokenizedDocument, tokenize_document
 from mnemic.models import IGNORE
@@ -37,19 +36,18 @@ def maker(kind: str, **options: int) -> SequenceMaker:
 
 
 def documents() -> list[TokenizedDocument]:
-    """Some of them without a token."""
+    """Tokenize the texts; some have no token."""
     return [tokenize_document(text, TOKENIZER) for text in TEXTS]
 
 
 def test_a_plan_is_assembled_as_it_says() -> None:
-    """The [SEP] has the type of its span; the first token of a span starts a word."""
+    """A [SEP] has its span's segment; the first token starts a word."""
     document = TokenizedDocument(np.arange(10, 20, dtype=np.int32), np.arange(10) % 3 == 0, [5, 10])
     plan = SequencePlan((DocumentSpan(0, 0, 4), DocumentSpan(0, 4, 7)), (0, 1), 1)
     example = assemble_sequence(plan, [document], cls=2, sep=3)
     assert example.ids.tolist() == [2, 10, 11, 12, 13, 3, 14, 15, 16, 3]
     assert example.segments.tolist() == [0, 0, 0, 0, 0, 0, 1, 1, 1, 1]
     assert example.word_starts.tolist() == [bool(int(digit)) for digit in "1100111011"]
-    assert example.is_special.tolist() == [bool(int(digit)) for digit in "1000010001"]
     assert example.follows == 1
 
 
@@ -65,9 +63,10 @@ def test_blocks_are_bounded(sizes: list[int], room: int) -> None:
 def test_no_token_is_lost_however_long_the_blocks(room: int) -> None:
     sequences = list(maker("full-sentences", block_tokens=room)(documents()))
     expected = Counter(number for text in documents() for number in text.ids.tolist())
-    assert (
-        Counter(number for sequence in sequences for number in sequence.ids[~sequence.is_special].tolist()) == expected
-    )
+    counts = Counter(number for sequence in sequences for number in sequence.ids.tolist())
+    assert {
+        number: count for number, count in counts.items() if number not in (TOKENIZER.cls, TOKENIZER.sep)
+    } == expected
 
 
 def test_what_is_made_is_the_same_each_time_and_shuffled() -> None:
@@ -80,7 +79,7 @@ def test_what_is_made_is_the_same_each_time_and_shuffled() -> None:
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_what_is_kept_is_what_was_made(kind: str, tmp_path: Path) -> None:
-    """Batch by batch equal to the sequences themselves, padded by hand."""
+    """Batches are equal to the sequences, padded by hand."""
     sequences = list(maker(kind)(documents()))
     writer = SequenceFolderWriter(tmp_path / "kept", TOKENIZER)
     writer.write_split("train", iter(sequences))
@@ -97,7 +96,8 @@ def test_what_is_kept_is_what_was_made(kind: str, tmp_path: Path) -> None:
         for name, expected in (("tokens", sequence.ids), ("segments", sequence.segments)):
             assert getattr(batch, name)[row, :size].tolist() == expected.tolist()
             assert not getattr(batch, name)[row, size:].any()
-        for name, expected in (("word_starts", sequence.word_starts), ("unmaskable", sequence.is_special)):
+        is_special = np.isin(sequence.ids, [TOKENIZER.cls, TOKENIZER.sep])
+        for name, expected in (("word_starts", sequence.word_starts), ("unmaskable", is_special)):
             assert getattr(batch, name)[row, :size].tolist() == expected.tolist()
             assert getattr(batch, name)[row, size:].all()
         assert batch.next_sentence_labels[row] == sequence.follows
@@ -119,7 +119,7 @@ def load_like(tokens: np.ndarray, lengths: np.ndarray) -> SequenceArrays:
 
 
 def test_keys_are_new_or_come_round() -> None:
-    """Without copies keys come from uniforms only; with copies each row has that many."""
+    """Without copies mask seeds come from uniforms; with copies each row has that many."""
     lengths = np.full(50, 3, dtype="<i4")
     sequences = load_like(np.arange(150, dtype="<u2"), lengths)
     rows, generator = torch.arange(50), torch.Generator().manual_seed(0)
@@ -153,7 +153,7 @@ def test_what_does_not_fit_the_device_is_read_from_the_disk(monkeypatch: pytest.
     assert dataset.to("meta").tokens.device.type == "meta"
 
 
-# The data set of a recipe ------------------------------------------------------------------------
+# The dataset of a recipe -------------------------------------------------------------------------
 
 
 def files(folder: Path, **options: object) -> CorpusFiles:

@@ -1,4 +1,4 @@
-"""Dates in words: readable back by rule, and no tested day among those trained on."""
+"""Dates in words: they can be parsed back, and test days are not in training."""
 
 from datetime import date
 

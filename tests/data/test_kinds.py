@@ -1,23 +1,25 @@
-"""What a kind of data can do is an attribute of the kind."""
+"""The abilities of a kind of data are attributes of its class."""
 
 from typing import get_args
 
 import pytest
 
-from mnemic.data import DATASETS, RESPONSE_OF, SEGMENT_KINDS, SEQUENTIAL_WINDOW_KINDS, WINDOW_KINDS
+from mnemic.data import DATASETS
 from mnemic.data.contract import Layout
 from mnemic.objectives import OBJECTIVES
-from mnemic.recipe import build, parameters_of
+from mnemic.recipe import build, parameters_of, select_kinds
 from mnemic.respond import RESPONSES
 
 
 def test_the_kinds_by_layout() -> None:
-    assert SEGMENT_KINDS == ("long-stories", "long-recall", "long-articles", "long-documents")
-    assert WINDOW_KINDS == ("classes", "pairs", "spans", "tags", "retrieval", "corpus")
-    assert SEQUENTIAL_WINDOW_KINDS == ("classes", "spans", "tags")
-    assert RESPONSE_OF["retrieval"] == "spans"
-    assert RESPONSE_OF["dates"] == RESPONSE_OF["seq2seq"] == "seq2seq"
-    assert not set(RESPONSE_OF) & {*SEGMENT_KINDS, "babi", "generated-babi", "knowledge", "generated-knowledge"}
+    segment_kinds = select_kinds(DATASETS, layout="segments")
+    assert set(segment_kinds) == {"long-stories", "long-recall", "long-articles", "long-documents"}
+    assert set(select_kinds(DATASETS, layout="windows")) == {"classes", "pairs", "spans", "tags", "retrieval", "corpus"}
+    assert set(select_kinds(DATASETS, reads_segments=True)) == {"classes", "spans", "tags"}
+    assert DATASETS["retrieval"].response == "spans"
+    assert DATASETS["dates"].response == DATASETS["seq2seq"].response == "seq2seq"
+    without_response = {*segment_kinds, "babi", "generated-babi", "knowledge", "generated-knowledge"}
+    assert set(select_kinds(DATASETS, response=None)) == without_response
 
 
 @pytest.mark.parametrize("kind", DATASETS)

@@ -1,4 +1,4 @@
-"""Running text: each word asked for once, from the same context; and what perplexity counts."""
+"""Language modeling data: each word is one target, with context; and perplexity."""
 
 import json
 from math import exp, log
@@ -31,7 +31,7 @@ KINDS = {
 
 
 def spans_of(dataset: TokenDataset) -> tuple[torch.Tensor, ...]:
-    """Where each span starts, how long it is, and how much of it is context."""
+    """Return the start, length and context length of each span."""
     return dataset.starts, dataset.lengths, dataset.context_lengths
 
 
@@ -77,7 +77,7 @@ def test_a_batch_may_have_a_fixed_width() -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
 def test_perplexity_is_that_of_reading_word_by_word(kind: str) -> None:
-    """The slow twin predicts each word in turn from all words it may see."""
+    """Compare with predicting each word in turn from all words in its context."""
     model = {"width": 8, "encode": KINDS[kind], "respond": {"kind": "next-token"}}
     network = build_model(model, {"vocab": len(WORDS), "max_length": 8}).eval()
     dataset = some_words(3, 20, 8)

@@ -1,4 +1,4 @@
-"""Articles that are read before anyone asks: which sentences hold answers, and who finds them."""
+"""Articles that are read before their questions: facts, segments and training."""
 
 import json
 from pathlib import Path
@@ -34,18 +34,18 @@ def question(name: str, text: str, answer: str) -> dict[str, Any]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    asked = [question("where", FIRST, "Oslo"), question("who", FIRST, "Ben. He")]
-    other = [question("what", SECOND, "nothing"), {"id": "none", "question": "why ?", "answers": []}]
-    paragraphs = [{"context": FIRST, "qas": asked}, {"context": SECOND, "qas": other}]
-    whole = json.dumps({"data": [{"paragraphs": paragraphs}] * 4})
+    first_questions = [question("where", FIRST, "Oslo"), question("who", FIRST, "Ben. He")]
+    second_questions = [question("what", SECOND, "nothing"), {"id": "none", "question": "why ?", "answers": []}]
+    paragraphs = [{"context": FIRST, "qas": first_questions}, {"context": SECOND, "qas": second_questions}]
+    content = json.dumps({"data": [{"paragraphs": paragraphs}] * 4})
     for name in ("train", "dev"):
-        (tmp_path / f"{name}.json").write_text(whole, encoding="utf-8")
+        (tmp_path / f"{name}.json").write_text(content, encoding="utf-8")
     return tmp_path
 
 
 def source(folder: Path, **options: Any) -> LongArticles:
-    words = {"kind": "wordpiece", "vocab": 200}
-    options = {"length": 24, "segments": 4, "tokenizer": words, **options}
+    tokenizer = {"kind": "wordpiece", "vocab": 200}
+    options = {"length": 24, "segments": 4, "tokenizer": tokenizer, **options}
     return LongArticles(folder=str(folder), **options)
 
 
@@ -58,22 +58,22 @@ def test_an_article_is_its_sentences_and_an_answer_may_reach_over_two(folder: Pa
     assert article.sentences[0] == "Ada met Ben."
     assert " ".join(article.sentences) == f"{FIRST} {SECOND}"
     assert article.paragraphs == (0, 0, 0, 1, 1)
-    found = {own.question.question_id: sorted(own.facts) for own in article.questions}
-    assert found == {"where": [1], "who": [0, 1], "what": [4], "none": []}
-    for own in article.questions:
-        quoted = " ".join(article.sentences[place] for place in sorted(own.facts))
-        assert all(answer in quoted for answer in own.question.answers[:1])
+    facts = {question.question.question_id: sorted(question.facts) for question in article.questions}
+    assert facts == {"where": [1], "who": [0, 1], "what": [4], "none": []}
+    for question in article.questions:
+        fact_text = " ".join(article.sentences[number] for number in sorted(question.facts))
+        assert all(answer in fact_text for answer in question.question.answers[:1])
 
 
 def test_questions_share_one_story_and_those_without_an_answer_are_left_out(folder: Path) -> None:
-    found = data(folder)
-    assert [len(part) for part in (found.train, found.validation, found.test)] == [9, 3, 12]
-    first, second = found.test.examples[:2]
+    articles = data(folder)
+    assert [len(split) for split in (articles.train, articles.validation, articles.test)] == [9, 3, 12]
+    first, second = articles.test.examples[:2]
     assert first.story is second.story
-    batch = found.test.batch(torch.arange(3))
+    batch = articles.test.batch(torch.arange(3))
     assert batch.all_have_facts
-    for row, own in enumerate(found.test.examples[:3]):
-        facts = np.concatenate([own.story[place] for place in sorted(own.facts)])
+    for row, example in enumerate(articles.test.examples[:3]):
+        facts = np.concatenate([example.story[number] for number in sorted(example.facts)])
         assert batch.inputs.tokens[row][batch.fact_mask[row]].tolist() == facts.tolist()
 
 
@@ -82,54 +82,54 @@ def test_what_no_question_is_about_is_background_and_what_another_is_about_is_no
     batch = test.batch(torch.tensor([0]))  # where? in the second sentence
     marks = []
     for sentence in test.examples[0].story:
-        here = [
+        sentence_marks = [
             int(mark)
             for ids, facts in zip(batch.inputs.tokens[0], batch.facts[0])
             for token, mark in zip(ids.tolist(), facts)
             if token == sentence[0] and mark != OUTSIDE_STORY
         ]
-        marks.append(here[0] if here else OUTSIDE_STORY)
+        marks.append(sentence_marks[0] if sentence_marks else OUTSIDE_STORY)
     assert marks == [NOT_A_FACT, 0, OUTSIDE_STORY, OUTSIDE_STORY, NOT_A_FACT]
 
 
 def test_paragraphs_are_known_in_training_and_in_what_is_read_later(folder: Path) -> None:
     assert paragraph_tokens_of((0, 0, 0, 1, 1), (3, 4, 5, 2, 9)) == (12, 0, 0, 11, 0)
-    part = data(folder, length=26, paragraphs=True).test.with_segments(9)
-    whole, room = list(part.draw_document(2).segments), 24
-    text, words = f"{FIRST}\n\n{SECOND}", part.tokenizer
-    read, _ = split_into_units(text, words, "sentences", room, paragraphs=True)
-    assert [own.paragraph_tokens for own in read] == list(part.examples[2].paragraph_tokens)
-    same = [[piece.ids.tolist() for piece in own] for own in cut_segments(read, room)]
-    assert same == [[piece.ids.tolist() for piece in own] for own in whole]
-    assert len(whole[0]) == 3  # the second paragraph would have begun there
-    plain = list(data(folder, length=26).test.with_segments(9).draw_document(2).segments)
-    assert [len(own) for own in plain] != [len(own) for own in whole]
+    test = data(folder, length=26, paragraphs=True).test.with_segments(9)
+    segments, max_tokens = list(test.draw_document(2).segments), 24
+    text, tokenizer = f"{FIRST}\n\n{SECOND}", test.tokenizer
+    sentences, _ = split_into_units(text, tokenizer, "sentences", max_tokens, paragraphs=True)
+    assert [sentence.paragraph_tokens for sentence in sentences] == list(test.examples[2].paragraph_tokens)
+    ids = [[sentence.ids.tolist() for sentence in segment] for segment in cut_segments(sentences, max_tokens)]
+    assert ids == [[sentence.ids.tolist() for sentence in segment] for segment in segments]
+    assert len(segments[0]) == 3  # the second paragraph would have begun there
+    without_paragraphs = list(data(folder, length=26).test.with_segments(9).draw_document(2).segments)
+    assert [len(segment) for segment in without_paragraphs] != [len(segment) for segment in segments]
 
 
 def test_an_excerpt_holds_its_facts_and_as_much_around_them_as_there_is_room_for() -> None:
-    dice, befores = Random(0), []
-    story = [np.full(dice.randint(2, 9), place) for place in range(30)]
+    rng, num_before = Random(0), []
+    story = [np.full(rng.randint(2, 9), number) for number in range(30)]
     for number in range(300):
-        pieces = list(draw_excerpt(story, {14, 15}, 60, Random(number)))
-        told = [piece.fact for piece in pieces]
-        assert told == list(range(told[0], told[-1] + 1))
-        assert {14, 15} <= set(told)
-        size = sum(len(piece.ids) for piece in pieces)
-        assert 60 - 9 <= size <= 60  # no sentence that stands beside it would fit
-        befores.append(14 - told[0])
-    assert min(befores) == 0
-    assert max(befores) > 5
-    assert [p.fact for p in draw_excerpt(story, {3}, 0, dice)] == [3]  # never less than the facts
-    assert [p.fact for p in draw_excerpt(story, {29}, 9999, dice)] == list(range(30))
+        excerpt = list(draw_excerpt(story, {14, 15}, 60, Random(number)))
+        numbers = [sentence.fact for sentence in excerpt]
+        assert numbers == list(range(numbers[0], numbers[-1] + 1))
+        assert {14, 15} <= set(numbers)
+        size = sum(len(sentence.ids) for sentence in excerpt)
+        assert 60 - 9 <= size <= 60  # no neighboring sentence would fit
+        num_before.append(14 - numbers[0])
+    assert min(num_before) == 0
+    assert max(num_before) > 5
+    assert [sentence.fact for sentence in draw_excerpt(story, {3}, 0, rng)] == [3]  # never less than the facts
+    assert [sentence.fact for sentence in draw_excerpt(story, {29}, 9999, rng)] == list(range(30))
 
 
 def test_training_reads_stretches_and_judging_as_much_as_is_asked_for(folder: Path) -> None:
-    part = data(folder).test
-    short = [len(list(part.with_segments(1).draw_document(row, row / 12).segments)) for row in range(12)]
+    test = data(folder).test
+    short = [len(list(test.with_segments(1).draw_document(row, row / 12).segments)) for row in range(12)]
     assert max(short) <= 2
-    whole = list(part.with_segments(99).draw_document(0).segments)
-    told = np.concatenate([piece.ids for own in whole for piece in own]).tolist()
-    assert told == np.concatenate(part.examples[0].story).tolist()
+    segments = list(test.with_segments(99).draw_document(0).segments)
+    ids = np.concatenate([piece.ids for segment in segments for piece in segment]).tolist()
+    assert ids == np.concatenate(test.examples[0].story).tolist()
 
 
 def test_a_folder_is_needed_and_subwords_are(folder: Path) -> None:
@@ -140,13 +140,13 @@ def test_a_folder_is_needed_and_subwords_are(folder: Path) -> None:
 
 
 def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_path: Path) -> None:
-    """Four people an article; asked for one by name, the memory is read where that one stands."""
+    """Of four people in an article, the memory retrieves the one in question."""
     text_files.retrieval(tmp_path / "data", 200)
     sets = [f"data.folder={tmp_path / 'data'}", "data.length=32", "data.segments=4", "model.width=32"]
     sets += ['data.tokenizer={kind="wordpiece", vocab=400}', "model.encode.stack.depth=1"]
     sets += ["train.rate=0.004", "train.validate=0", 'train.matmul="float32"', "train.log=1000"]
     sets += ['train.schedule={kind="constant"}', "model.encode.stack.dropout=0.0"]
-    recipe = load_recipe("keeps-articles", sets)
+    recipe = load_recipe("bert-mass-articles", sets)
     recipe["phases"] = [{"train": {"segments": 4, "steps": 150, "batch": 32}}]
     for _ in fit(recipe, tmp_path / "run", device="cpu"):
         pass
@@ -154,24 +154,26 @@ def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_
     test = load_data(recipe).test
     (error,) = compute_task_errors(checkpoint.network, test).values()
     assert error < 20  # chance: 75
-    first = find_missed_facts(checkpoint.network, test, range(8))
-    each = torch.cat([find_missed_facts(checkpoint.network, test, [row]) for row in range(8)])
-    assert torch.equal(first, each)
+    together = find_missed_facts(checkpoint.network, test, range(8))
+    one_by_one = torch.cat([find_missed_facts(checkpoint.network, test, [row]) for row in range(8)])
+    assert torch.equal(together, one_by_one)
     path = next((tmp_path / "data").glob("dev*.json"))
     paragraphs = json.loads(path.read_text("utf-8"))["data"][0]["paragraphs"]
-    text = "\n\n".join(own["context"] for own in paragraphs)
+    text = "\n\n".join(paragraph["context"] for paragraph in paragraphs)
     (tmp_path / "article.txt").write_text(text, encoding="utf-8")
-    kept = tmp_path / "notes.mem"
-    run("text", "read", kept, "--model", tmp_path / "run", "--device", "cpu", tmp_path / "article.txt")
-    asked = [own for paragraph in paragraphs for own in paragraph["qas"] if own["answers"]]
-    answers = [run("text", "ask", kept, own["question"], "--json").json for own in asked]
-    right = [own["answers"][0]["text"] in found["evidence"][0]["text"] for own, found in zip(asked, answers)]
-    # It says no words: the evidence is quoted from the file, and the reader points at the answer.
-    assert sum(right) >= len(right) - 1 == 3
+    memory_path = tmp_path / "notes.mem"
+    run("text", "read", memory_path, "--model", tmp_path / "run", "--device", "cpu", tmp_path / "article.txt")
+    questions = [question for paragraph in paragraphs for question in paragraph["qas"] if question["answers"]]
+    answers = [run("text", "ask", memory_path, question["question"], "--json").json for question in questions]
+    has_evidence = [
+        question["answers"][0]["text"] in answer["evidence"][0]["text"] for question, answer in zip(questions, answers)
+    ]
+    # It generates no words: evidence is quoted from the file, and the reader extracts the answer.
+    assert sum(has_evidence) >= len(has_evidence) - 1 == 3
     best = answers[0]["evidence"][0]
     assert best["text"] == text[best["start"] : best["end"]]
-    assert all(found["answer"] in text for found in answers)
-    short = [own["answers"][0]["text"] == found["answer"] for own, found in zip(asked, answers)]
-    assert sum(short) >= 3
+    assert all(answer["answer"] in text for answer in answers)
+    is_right = [question["answers"][0]["text"] == answer["answer"] for question, answer in zip(questions, answers)]
+    assert sum(is_right) >= 3
     state = checkpoint.load_state(tmp_path / "notes.mem")
-    assert checkpoint.ask(state, asked[0]["question"]).text == ""
+    assert checkpoint.ask(state, questions[0]["question"]).text == ""

@@ -1,4 +1,4 @@
-"""The data kind ``reading``: packed rows, wrong texts, texts to retrieve."""
+"""The data kind ``retrieval``: packed rows, negative texts, texts to retrieve."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -10,13 +10,14 @@ import text_files
 import torch
 from torch import Tensor
 
-from mnemic.data.text_tasks.retrieval import ArticleData, ArticleFiles
+from mnemic.data.contract import Data
+from mnemic.data.text_tasks.retrieval import ArticleFiles
 from mnemic.data.text_tasks.retrieval_batches import RetrievalBatch, RetrievalDataset
 from mnemic.evaluate.text_metrics import compute_retrieval_recall
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss, pool_spans
-from mnemic.objectives.spans import span_loss
-from mnemic.predict.windows import compute_sentence_vectors, compute_text_vectors
+from mnemic.objectives.text_tasks import span_loss
+from mnemic.predict.windows import compute_text_and_sentence_vectors, compute_text_vectors
 from mnemic.recipe import ConfigError, load_recipe
 from mnemic.text.sentence_spans import count_sentence_tokens
 from mnemic.text.windows import WindowOptions, make_question_windows, make_text_windows
@@ -25,14 +26,18 @@ from mnemic.train.initialize import build_network
 WORDS = {"kind": "wordpiece", "vocab": 400}
 
 
-def data(folder: Path, lines: int = 1, **options: Any) -> ArticleData:
+def files(folder: Path, lines: int = 1, **options: Any) -> ArticleFiles:
     text_files.retrieval(folder, 80, lines=lines)
     defaults = {"tokenizer": WORDS, "length": 24, "overlap": 6, "articles": 3, "passages": 3}
-    return ArticleFiles(folder=str(folder), **(defaults | options)).load()
+    return ArticleFiles(folder=str(folder), **(defaults | options))
+
+
+def data(folder: Path, lines: int = 1, **options: Any) -> Any:
+    return files(folder, lines, **options).load()
 
 
 def window_vectors(states: Tensor, batch: RetrievalBatch) -> Tensor:
-    """The vectors of the row's windows."""
+    """Compute the vectors of the row's windows."""
     return pool_spans(states, batch.inputs, batch.inputs.mask.cu_seqlens.diff().long())
 
 
@@ -43,21 +48,21 @@ def draw_batch(dataset: RetrievalDataset, seed: int = 0) -> tuple[Tensor, Retrie
 
 
 def list_windows(batch: RetrievalBatch) -> list[list[int]]:
-    """The windows of a row, in the order in which they were put together."""
+    """List the windows of a row, in the order in which they were joined."""
     edges = batch.inputs.mask.cu_seqlens.tolist()
     windows = [batch.inputs.tokens[0, a:b].tolist() for a, b in pairwise(edges)]
     return [windows[rank] for rank in batch.window_ranks.tolist()]
 
 
-def examples(articles: ArticleData) -> list[Any]:
-    return [example for article in articles.files.read_split("train") for example in article]
+def examples(folder: Path) -> list[Any]:
+    return [example for article in ArticleFiles(folder=str(folder)).read_split("train") for example in article]
 
 
 def test_windows_are_those_that_are_read_in_use(tmp_path: Path) -> None:
-    """The same frame, the same segments, the same columns of the answer."""
+    """Special tokens, segments and answer positions are those of inference."""
     articles = data(tmp_path, negatives=0.0, length=40)
     rows, batch = draw_batch(articles.train)
-    options, train_examples = WindowOptions(40, 6), examples(articles)
+    options, train_examples = WindowOptions(40, 6), examples(tmp_path)
     for row, ids, target in zip(rows.tolist(), list_windows(batch), batch.targets.tolist(), strict=False):
         windowed = make_question_windows(
             articles.tokenizer, train_examples[row].question, train_examples[row].text, options
@@ -95,7 +100,7 @@ def test_each_question_is_about_its_text_and_texts_are_of_few_articles(tmp_path:
 
 
 def test_a_wrong_text_is_another_one_and_has_no_answer(tmp_path: Path) -> None:
-    """Of the same article or of another, in the shares asked for."""
+    """Negatives are of the same article or of another, as configured."""
     train = data(tmp_path, negatives=0.5, other_articles=0.25).train
     generator = torch.Generator().manual_seed(1)
     rows = torch.randint(len(train), (4000,), generator=generator)
@@ -112,7 +117,7 @@ def test_a_wrong_text_is_another_one_and_has_no_answer(tmp_path: Path) -> None:
 
 
 def test_of_a_long_text_every_stretch_may_be_read(tmp_path: Path) -> None:
-    """Windows never outgrow their length, and a stretch without the answer has none."""
+    """Windows never exceed their length; a span without the answer has no target."""
     train = data(tmp_path, negatives=0.0, length=11, overlap=2).train
     rows = torch.arange(len(train)).repeat(20)
     uniforms = torch.rand(len(rows), 4, generator=torch.Generator().manual_seed(1)).double()
@@ -126,14 +131,14 @@ def test_of_a_long_text_every_stretch_may_be_read(tmp_path: Path) -> None:
     assert torch.equal(first[has_answer], answer[has_answer])
 
 
-def network(articles: ArticleData, *sets: str) -> Any:
+def network(articles: Data, *sets: str) -> Any:
     sets = ("model.width=32", "model.encode.stack.depth=2", *sets)
     heads = 'model.encode.stack.attention={kind="full", heads=4}'
     return build_network(load_recipe("reader", [heads, *sets])["model"], articles.sizes, 0).eval()
 
 
 def test_a_row_is_read_as_its_windows_are(tmp_path: Path) -> None:
-    """Scores and vectors are those of every window padded, one by one; nothing leaks."""
+    """Logits and vectors equal those of each window alone; nothing leaks."""
     articles = data(tmp_path)
     net, (rows, batch) = network(articles), draw_batch(articles.train)
     output = net(batch.inputs)
@@ -153,7 +158,7 @@ def test_a_row_is_read_as_its_windows_are(tmp_path: Path) -> None:
 
 
 def retrieval_loss(cosine: Any, batch: RetrievalBatch) -> Tensor:
-    """The mean loss of the right texts by ``cosine(question, text)``, question by question."""
+    """Compute the mean loss of the gold texts, question by question."""
     losses = []
     for question, right in enumerate(batch.gold_texts.tolist()):
         other_texts = [n for n, text_id in enumerate(batch.text_ids.tolist()) if text_id != batch.text_ids[right]]
@@ -172,7 +177,7 @@ def test_the_loss_is_that_of_all_jobs(tmp_path: Path) -> None:
     vectors = window_vectors(output.states[0], batch)[batch.window_ranks[len(batch.targets) :]]
     question_vectors, text_vectors = (vectors[: len(batch.gold_texts)], vectors[len(batch.gold_texts) :])
     passage_loss = retrieval_loss(lambda question, text: question_vectors[question] @ text_vectors[text], batch)
-    sentence_vectors = sentence_vectors_of(output.states[0], batch, articles)
+    sentence_vectors = sentence_vectors_of(output.states[0], batch, articles, tmp_path)
     assert max(map(len, sentence_vectors)) > 1
     sentence_loss = retrieval_loss(
         lambda question, text: (sentence_vectors[text] @ question_vectors[question]).max(), batch
@@ -183,9 +188,9 @@ def test_the_loss_is_that_of_all_jobs(tmp_path: Path) -> None:
     assert all(weight.grad is not None for weight in net.parameters())
 
 
-def sentence_vectors_of(states: Tensor, batch: RetrievalBatch, articles: ArticleData) -> list[Tensor]:
-    """The vectors of each text's sentences: the mean states of its window, sentence by sentence."""
-    texts = list(dict.fromkeys(example.text for example in examples(articles)))
+def sentence_vectors_of(states: Tensor, batch: RetrievalBatch, articles: Data, folder: Path) -> list[Tensor]:
+    """Compute the sentence vectors of each text: the mean states per sentence."""
+    texts = list(dict.fromkeys(example.text for example in examples(folder)))
     edges, sentence_vectors = batch.inputs.mask.cu_seqlens.tolist(), []
     for rank, number in zip(batch.window_ranks[-len(batch.text_ids) :].tolist(), batch.text_ids.tolist()):
         text_states = states[edges[rank] + 1 : edges[rank + 1] - 1]  # without its frame
@@ -226,8 +231,8 @@ def test_smooth_targets_lean_to_what_may_be_answered(tmp_path: Path) -> None:
 
 
 def test_a_judged_set_has_every_question_twice_and_all_texts(tmp_path: Path) -> None:
-    article_data = data(tmp_path)
-    test, articles = article_data.test, article_data.files.read_split("test")
+    article_files = files(tmp_path)
+    test, articles = article_files.dataset("test", article_files.load().tokenizer), article_files.read_split("test")
     positives = [example for article in articles for example in article]
     assert len(test) == 2 * len(positives) == 120
     for example in test.examples[len(positives) :]:
@@ -241,24 +246,26 @@ def test_a_judged_set_has_every_question_twice_and_all_texts(tmp_path: Path) -> 
         assert len(originals) == 1
         assert originals[0].text != example.text
     assert test.retrieval is not None
-    splits = [article_data.files.read_split(split) for split in ("train", "validation", "test")]
+    splits = [article_files.read_split(split) for split in ("train", "validation", "test")]
     all_texts = {example.text for split in splits for article in split for example in article}
     assert {example.text for example in test.retrieval.texts.examples} == all_texts
     for question, index in zip(positives, test.retrieval.gold_texts):
         assert test.retrieval.texts.examples[index].text == question.text
-    validation_texts = {example.text for article in article_data.files.read_split("validation") for example in article}
+    validation_texts = {example.text for article in article_files.read_split("validation") for example in article}
     assert validation_texts
-    assert validation_texts.isdisjoint(example.text for example in examples(article_data))
+    assert validation_texts.isdisjoint(example.text for example in examples(tmp_path))
     assert (test.targets[: test.first_window[len(positives)]] != IGNORE).all()
 
 
 def test_recall_is_by_the_nearest_key_and_by_the_whole(tmp_path: Path) -> None:
-    """Counted question by question, text by text."""
-    articles = data(tmp_path, 3, length=60)
-    net, retrieval = network(articles), articles.test.retrieval
+    """Compare with counting question by question, text by text."""
+    article_files = files(tmp_path, 3, length=60)
+    articles = article_files.load()
+    test = article_files.dataset("test", articles.tokenizer)
+    net, retrieval = network(articles), test.retrieval
     assert retrieval is not None
     question_vectors, text_vectors = (compute_text_vectors(net, texts) for texts in retrieval[:2])
-    keys = compute_sentence_vectors(net, retrieval.texts)
+    keys = compute_text_and_sentence_vectors(net, retrieval.texts)[1]
     assert max(map(len, keys)) > 1
     ranks: dict[str, list[int]] = {"": [], ", whole": []}
     for question, right in zip(question_vectors, retrieval.gold_texts):
@@ -266,7 +273,7 @@ def test_recall_is_by_the_nearest_key_and_by_the_whole(tmp_path: Path) -> None:
         mean_cosines = [float(text @ question) for text in text_vectors]
         for way, scores in (("", best_cosines), (", whole", mean_cosines)):
             ranks[way].append(sum(score > scores[right] for score in scores))
-    metrics = compute_retrieval_recall(net, articles.test)
+    metrics = compute_retrieval_recall(net, test)
     for way, way_ranks in ranks.items():
         for top_k in (1, 5):
             share = sum(rank < top_k for rank in way_ranks) / len(way_ranks)

@@ -1,4 +1,4 @@
-"""Text datasets: targets are the right tokens, batches hold whole texts, splits are fair."""
+"""Text datasets: targets are the right tokens, batches have whole texts, fair splits."""
 
 import json
 from itertools import islice
@@ -56,7 +56,7 @@ def test_a_label_that_was_never_learnt_is_unknown() -> None:
 @given(start=st.integers(0, len(TEXT) - 1), size=st.integers(1, 20), room=st.integers(16, 60))
 @settings(max_examples=60, deadline=None)
 def test_the_answers_columns_quote_the_answer(start: int, size: int, room: int) -> None:
-    """In a window that holds it whole; every other window says "none"."""
+    """Only windows with the complete answer have a target; the others have none."""
     answer = TEXT[start : start + size]
     if not answer.strip():
         return
@@ -103,7 +103,7 @@ def test_the_first_token_of_a_word_has_its_tag_and_every_word_is_asked_once() ->
 
 
 def test_a_word_without_a_token() -> None:
-    """A control character is nothing to a WordPiece tokenizer."""
+    """A WordPiece tokenizer drops control characters."""
     text = "old \u0007 house"
     offsets = PIECES.encode(text, special=False).offsets
     first = find_first_tokens(offsets, [(0, 3), (4, 5), (6, 11)])
@@ -133,7 +133,7 @@ def test_what_is_held_back_has_no_pattern_and_texts_stay_together() -> None:
 
 @pytest.mark.parametrize("kind", ["classes", "pairs", "spans", "tags"])
 def test_every_kind_gives_its_sets(kind: str, tmp_path: Path) -> None:
-    """What is tested is read when it is asked for: training needs no such file."""
+    """The test file is read on demand: training does not need it."""
     getattr(text_files, kind.replace("-", "_"))(tmp_path, 50)
     source = build(DATASETS, {"kind": kind, "folder": str(tmp_path)})
     removed_files = {path: path.read_bytes() for path in tmp_path.glob("[td]e*")}  # test or dev
@@ -152,7 +152,7 @@ def test_every_kind_gives_its_sets(kind: str, tmp_path: Path) -> None:
     assert torch.equal(again.tokens, data.train.tokens)
     assert torch.equal(again.targets, data.train.targets)
     assert torch.equal(data.train.to("cpu").tokens, data.train.tokens)
-    with pytest.raises(TextError, match=r"data\.validation is a share"):
+    with pytest.raises(ConfigError, match=r"data\.validation is a share"):
         build(DATASETS, {"kind": kind, "folder": str(tmp_path), "validation": 1.0}).load()
 
 

@@ -1,4 +1,4 @@
-"""Readers of text files: GLUE, JSON lines, SQuAD, CoNLL; and errors of bad files."""
+"""Readers of text files: GLUE, JSON lines, SQuAD, CoNLL; and errors in files."""
 
 import gzip
 import json
@@ -12,8 +12,8 @@ import pytest
 from mnemic.data.text_tasks.conll import read_conll
 from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TextError
 from mnemic.data.text_tasks.files import find_file, read_bytes
-from mnemic.data.text_tasks.labelled import read_labeled
 from mnemic.data.text_tasks.squad import locate_answer, read_squad
+from mnemic.data.text_tasks.tables import read_labeled
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 real = pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the data in {SHARED}")
@@ -28,7 +28,7 @@ def write(path: Path, text: str) -> Path:
 
 
 def test_a_table_by_its_header(tmp_path: Path) -> None:
-    """A quotation mark is a character; a byte order mark is none."""
+    """In TSV a quotation mark is a character; a byte order mark is removed."""
     path = write(tmp_path / "a.tsv", '\ufeffQuality\t#1 ID\t#1 String\t#2 String\n1\t7\t"a\tb"\n')
     assert read_labeled(path, {}, paired=True) == [LabeledExample('"a', 'b"', "1")]
     path = write(tmp_path / "b.tsv", "label\ttext_a\r\n0\t很好\r\n")
@@ -181,7 +181,7 @@ def test_a_file_that_is_not_squad(tmp_path: Path) -> None:
 
 
 def test_sentences_of_words_and_tags(tmp_path: Path) -> None:
-    """Tabs or blanks, the tag in the last column; a word may look like anything."""
+    """Columns are separated by tabs or spaces; the last one is the tag."""
     path = write(tmp_path / "a.conll", "-DOCSTART- O\n\nNew NNP B-x\nYork\tI-x\n\n\n#\tO")
     first, second = read_conll(path)
     assert first.text == "New York"
@@ -217,7 +217,7 @@ def test_a_bad_tag_is_named_with_its_line(tmp_path: Path, line: str) -> None:
     ],
 )
 def test_glue(task: str, paired: bool, columns: dict[str, Any], counts: tuple[int, int]) -> None:
-    """As many as the data's own page says."""
+    """The counts are those of GLUE's page."""
     folder = SHARED / "glue" / task
     splits = [read_labeled(folder / f"{p}.tsv", columns, paired=paired) for p in ("train", "dev")]
     assert tuple(map(len, splits)) == counts

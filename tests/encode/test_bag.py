@@ -1,4 +1,4 @@
-"""The bag of words: counted or looked up the same, no padding, and order only with position."""
+"""The bag of words: counts equal lookups, padding is ignored, order matters only with positions."""
 
 import pytest
 import torch
@@ -27,23 +27,23 @@ def test_counting_words_equals_looking_them_up(position: bool) -> None:
 def test_large_vocabularies_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     encode = Bag(5, 20, max_length=8)
     tokens, mask = torch.randint(20, (7, 6)), torch.ones(7, 6, dtype=torch.bool)
-    small = encode(tokens, mask)
+    dense = encode(tokens, mask)
     monkeypatch.setattr(bag, "MAX_DENSE_VOCAB", 19)
     monkeypatch.setattr(encode, "sum_by_counts", None)
-    torch.testing.assert_close(encode(tokens, mask), small)
+    torch.testing.assert_close(encode(tokens, mask), dense)
 
 
 def test_a_masked_word_counts_nothing_and_padding_behind_changes_nothing() -> None:
     encode = Bag(5, 20, max_length=8)
     tokens = torch.randint(20, (3, 4))
-    wide = torch.cat([tokens, torch.randint(20, (3, 5))], 1)
+    padded = torch.cat([tokens, torch.randint(20, (3, 5))], 1)
     mask = torch.arange(9).expand(3, -1) < 4
-    torch.testing.assert_close(encode(wide, mask), encode(tokens, mask[:, :4]))
-    assert encode(wide, torch.zeros_like(mask)).eq(0).all()
+    torch.testing.assert_close(encode(padded, mask), encode(tokens, mask[:, :4]))
+    assert encode(padded, torch.zeros_like(mask)).eq(0).all()
 
 
 def test_order_matters_only_with_position() -> None:
-    words, turned, mask = torch.tensor([[2, 3, 4]]), torch.tensor([[4, 3, 2]]), torch.ones(1, 3) > 0
-    placed, plain = Bag(5, 20), Bag(5, 20, position=False)
-    assert not torch.allclose(placed(words, mask), placed(turned, mask))
-    torch.testing.assert_close(plain(words, mask), plain(turned, mask))
+    words, reversed_words, mask = torch.tensor([[2, 3, 4]]), torch.tensor([[4, 3, 2]]), torch.ones(1, 3) > 0
+    with_positions, without_positions = Bag(5, 20), Bag(5, 20, position=False)
+    assert not torch.allclose(with_positions(words, mask), with_positions(reversed_words, mask))
+    torch.testing.assert_close(without_positions(words, mask), without_positions(reversed_words, mask))

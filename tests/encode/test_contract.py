@@ -1,7 +1,7 @@
-"""What every encoder promises, whatever it is made of.
+"""The contract of all encoders that give one state per token.
 
-Every kind of every table of the room is in at least one case; a new kind gets in by itself.
-``WHOLE`` kinds give one state a text, not one a token, and have tests of their own.
+Each kind of each table is in at least one case; a new kind is included automatically.
+``WHOLE_TEXT`` kinds give one state per text and have their own tests.
 """
 
 import inspect
@@ -18,134 +18,134 @@ from mnemic.encode import ATTENTIONS, DECODERS, EMBEDDINGS, ENCODERS, POSITIONS,
 from mnemic.recipe import build
 
 D, VOCAB, N = 16, 30, 6
-WHOLE = {"bag", "context-bag", "exact-match", "masked-bag", "ngrams", "recurrent-sentence"}
+WHOLE_TEXT = {"bag", "context-bag", "exact-match", "masked-bag", "ngrams", "recurrent-sentence"}
 
 
-def plain(table: Mapping[str, Callable[..., Any]], kind: str) -> dict[str, Any]:
-    """A kind, in plain matmuls where it has fused kernels that vmap does not know."""
+def unfused_spec(table: Mapping[str, Callable[..., Any]], kind: str) -> dict[str, Any]:
+    """Return the spec of a kind without fused kernels, which vmap does not support."""
     fused = "fused" in inspect.signature(table[kind]).parameters
     return {"kind": kind, "fused": False} if fused else {"kind": kind}
 
 
-def cases() -> dict[str, dict[str, Any]]:
-    full = plain(ATTENTIONS, "full")
+def make_cases() -> dict[str, dict[str, Any]]:
+    full = unfused_spec(ATTENTIONS, "full")
     stack = {"kind": "encoder", "attention": full}
-    found: dict[str, dict[str, Any]] = {}
+    specs: dict[str, dict[str, Any]] = {}
     for kind in STACKS:
-        found[f"transformer stack {kind}"] = {"stack": {"kind": kind, "attention": full}}
-    found["transformer shared layers"] = {"stack": {**stack, "depth": 4, "groups": 2}}
+        specs[f"transformer stack {kind}"] = {"stack": {"kind": kind, "attention": full}}
+    specs["transformer shared layers"] = {"stack": {**stack, "depth": 4, "groups": 2}}
     for kind in ATTENTIONS:
-        own = {"kind": "encoder", "norm": "pre", "attention": plain(ATTENTIONS, kind)}
-        found[f"transformer attention {kind}"] = {"stack": own}
+        part_spec = {"kind": "encoder", "norm": "pre", "attention": unfused_spec(ATTENTIONS, kind)}
+        specs[f"transformer attention {kind}"] = {"stack": part_spec}
     for kind in EMBEDDINGS:
         words = {"kind": kind, "segments": 2}
         if kind == "factorised":
             words = {"kind": kind, "embedding_width": 6, "embeddings": {"kind": "sum", "segments": 2}}
-        found[f"transformer embeddings {kind}"] = {"embeddings": words, "stack": stack}
+        specs[f"transformer embeddings {kind}"] = {"embeddings": words, "stack": stack}
     for kind in POSITIONS:
         words = {"kind": "sum", "positions": {"kind": kind}, "scale": kind == "sinusoidal"}
-        found[f"transformer positions {kind}"] = {"embeddings": words, "stack": stack}
+        specs[f"transformer positions {kind}"] = {"embeddings": words, "stack": stack}
     for kind in DECODERS:
-        found[f"causal stack {kind}"] = {"stack": {"kind": kind, "attention": full}}
+        specs[f"causal stack {kind}"] = {"stack": {"kind": kind, "attention": full}}
     for kind in RECURRENTS:
         for directions in ("forward", "halves", "sum"):
-            own = {**plain(RECURRENTS, kind), "directions": directions}
-            found[f"recurrent {kind} {directions}"] = {"recurrent": own}
-    found["word-vectors"] = {}
-    return {name: {"kind": name.split()[0], **spec} for name, spec in found.items()}
+            part_spec = {**unfused_spec(RECURRENTS, kind), "directions": directions}
+            specs[f"recurrent {kind} {directions}"] = {"recurrent": part_spec}
+    specs["word-vectors"] = {}
+    return {name: {"kind": name.split()[0], **spec} for name, spec in specs.items()}
 
 
 def with_kernels(spec: Any) -> Any:
-    """The same recipe with its fused kernels."""
+    """Return the same spec with its fused kernels."""
     if not isinstance(spec, Mapping):
         return spec
     return {key: with_kernels(value) for key, value in spec.items() if key != "fused"}
 
 
-CASES = cases()
-EVERY = pytest.mark.parametrize("case", CASES)
-BOTH = pytest.mark.parametrize("fused", [True, False], ids=["fused", "plain"])
+CASES = make_cases()
+ALL_CASES = pytest.mark.parametrize("case", CASES)
+FUSED_AND_UNFUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "plain"])
 
 
-def make(case: str, fused: bool = True, seed: int = 0) -> nn.Module:
+def make_encoder(case: str, fused: bool = True, seed: int = 0) -> nn.Module:
     torch.manual_seed(seed)
     spec = with_kernels(CASES[case]) if fused else CASES[case]
     return build(ENCODERS, spec, width=D, vocab=VOCAB).eval()
 
 
-def text(*shape: int, seed: int = 1) -> Tensor:
+def random_tokens(*shape: int, seed: int = 1) -> Tensor:
     return torch.randint(VOCAB, shape, generator=torch.Generator().manual_seed(seed))
 
 
-def all_of(tokens: Tensor) -> Tensor:
+def full_mask(tokens: Tensor) -> Tensor:
     return torch.ones_like(tokens, dtype=torch.bool)
 
 
-def ragged(tokens: Tensor) -> Tensor:
-    """The first row whole, the second half, the third one token, then the same again."""
+def ragged_mask(tokens: Tensor) -> Tensor:
+    """Mask rows of full length, half length and one token, in turn."""
     lengths = torch.tensor([N, N // 2, 1]).repeat(tokens.shape[0])[: tokens.shape[0]]
     return torch.arange(tokens.shape[1]) < lengths[:, None]
 
 
 def test_every_encoder_has_a_case() -> None:
-    assert {spec["kind"] for spec in CASES.values()} == ENCODERS.keys() - WHOLE
+    assert {spec["kind"] for spec in CASES.values()} == ENCODERS.keys() - WHOLE_TEXT
 
 
-@EVERY
-@BOTH
+@ALL_CASES
+@FUSED_AND_UNFUSED
 def test_one_state_a_token_and_zeros_at_padding(case: str, fused: bool) -> None:
-    encoder, tokens = make(case, fused), text(3, N)
-    mask = ragged(tokens)
+    encoder, tokens = make_encoder(case, fused), random_tokens(3, N)
+    mask = ragged_mask(tokens)
     states = encoder(tokens, mask)
     assert states.shape == (3, N, encoder.width)
     assert (states[~mask] == 0).all()
     assert (states[mask] != 0).any(-1).all()
 
 
-@EVERY
-@BOTH
+@ALL_CASES
+@FUSED_AND_UNFUSED
 def test_padding_changes_nothing(case: str, fused: bool) -> None:
-    """The same words give the same states however much, and whatever, follows them."""
-    encoder, tokens = make(case, fused), text(2, N)
-    padded = torch.cat([tokens, text(2, 3, seed=2)], 1)
+    """The same words give the same states, whatever padding follows them."""
+    encoder, tokens = make_encoder(case, fused), random_tokens(2, N)
+    padded = torch.cat([tokens, random_tokens(2, 3, seed=2)], 1)
     mask = torch.arange(N + 3).expand(2, -1) < N
-    torch.testing.assert_close(encoder(padded, mask)[:, :N], encoder(tokens, all_of(tokens)))
+    torch.testing.assert_close(encoder(padded, mask)[:, :N], encoder(tokens, full_mask(tokens)))
 
 
-@EVERY
-@BOTH
+@ALL_CASES
+@FUSED_AND_UNFUSED
 def test_the_batch_changes_nothing(case: str, fused: bool) -> None:
-    encoder, tokens = make(case, fused), text(4, N)
-    mask = ragged(tokens)
+    encoder, tokens = make_encoder(case, fused), random_tokens(4, N)
+    mask = ragged_mask(tokens)
     together = encoder(tokens, mask)
     for row in range(4):
         alone = encoder(tokens[row : row + 1], mask[row : row + 1])
         torch.testing.assert_close(together[row : row + 1], alone)
 
 
-@EVERY
-@BOTH
+@ALL_CASES
+@FUSED_AND_UNFUSED
 def test_other_words_give_other_states(case: str, fused: bool) -> None:
-    encoder, tokens = make(case, fused), text(1, N)
-    states = encoder(tokens, all_of(tokens))
+    encoder, tokens = make_encoder(case, fused), random_tokens(1, N)
+    states = encoder(tokens, full_mask(tokens))
     changed = (tokens + 1) % VOCAB
-    assert (encoder(changed, all_of(tokens)) != states).any(-1).all()
+    assert (encoder(changed, full_mask(tokens)) != states).any(-1).all()
 
 
-@EVERY
-@BOTH
+@ALL_CASES
+@FUSED_AND_UNFUSED
 def test_one_token_is_enough(case: str, fused: bool) -> None:
-    encoder, tokens = make(case, fused), text(2, 1)
-    states = encoder(tokens, all_of(tokens))
+    encoder, tokens = make_encoder(case, fused), random_tokens(2, 1)
+    states = encoder(tokens, full_mask(tokens))
     assert states.shape == (2, 1, D)
     assert states.isfinite().all()
 
 
-@EVERY
-@BOTH
-def test_a_row_of_padding_is_survived(case: str, fused: bool) -> None:
-    encoder, tokens = make(case, fused), text(2, N)
-    mask = all_of(tokens)
+@ALL_CASES
+@FUSED_AND_UNFUSED
+def test_a_row_of_padding_gives_zeros_and_finite_gradients(case: str, fused: bool) -> None:
+    encoder, tokens = make_encoder(case, fused), random_tokens(2, N)
+    mask = full_mask(tokens)
     mask[1] = False
     states = encoder(tokens, mask)
     assert (states[1] == 0).all()
@@ -153,110 +153,110 @@ def test_a_row_of_padding_is_survived(case: str, fused: bool) -> None:
     assert all(weight.grad.isfinite().all() for weight in encoder.parameters())
 
 
-@EVERY
-@BOTH
+@ALL_CASES
+@FUSED_AND_UNFUSED
 def test_every_weight_learns(case: str, fused: bool) -> None:
-    """But a key's bias: softmax does not see what is added to all scores."""
-    encoder, tokens = make(case, fused), text(3, N)
+    """Except the bias of keys: softmax ignores a constant added to all scores."""
+    encoder, tokens = make_encoder(case, fused), random_tokens(3, N)
     direction = torch.randn(3, N, D, generator=torch.Generator().manual_seed(3))
-    (encoder(tokens, ragged(tokens)) * direction).sum().backward()
+    (encoder(tokens, ragged_mask(tokens)) * direction).sum().backward()
     weights = dict(encoder.named_parameters())
     assert not [name for name, weight in weights.items() if weight.grad is None]
-    dead = [name for name, weight in weights.items() if weight.grad.abs().max() < 1e-6]
-    assert not [name for name in dead if not name.endswith("key.bias")]
+    without_gradient = [name for name, weight in weights.items() if weight.grad.abs().max() < 1e-6]
+    assert not [name for name in without_gradient if not name.endswith("key.bias")]
 
 
-@EVERY
+@ALL_CASES
 def test_saved_weights_give_the_same_numbers(case: str) -> None:
-    first, second, tokens = make(case, seed=0), make(case, seed=1), text(3, N)
-    mask = ragged(tokens)
-    wanted = first(tokens, mask)
-    assert not torch.equal(second(tokens, mask), wanted)
+    first, second, tokens = make_encoder(case, seed=0), make_encoder(case, seed=1), random_tokens(3, N)
+    mask = ragged_mask(tokens)
+    expected = first(tokens, mask)
+    assert not torch.equal(second(tokens, mask), expected)
     file = io.BytesIO()
     torch.save(first.state_dict(), file)
     file.seek(0)
     second.load_state_dict(torch.load(file, weights_only=True), strict=True)
-    assert torch.equal(second(tokens, mask), wanted)
+    assert torch.equal(second(tokens, mask), expected)
 
 
-@EVERY
+@ALL_CASES
 def test_fused_and_plain_are_the_same_encoder(case: str) -> None:
-    fused, own, tokens = make(case), make(case, fused=False), text(3, N)
-    own.load_state_dict(fused.state_dict())
-    mask = ragged(tokens)
-    torch.testing.assert_close(fused(tokens, mask), own(tokens, mask))
+    fused, unfused, tokens = make_encoder(case), make_encoder(case, fused=False), random_tokens(3, N)
+    unfused.load_state_dict(fused.state_dict())
+    mask = ragged_mask(tokens)
+    torch.testing.assert_close(fused(tokens, mask), unfused(tokens, mask))
 
 
-@EVERY
-@BOTH
+@ALL_CASES
+@FUSED_AND_UNFUSED
 def test_a_seed_settles_everything(case: str, fused: bool) -> None:
-    first, second, tokens = make(case, fused), make(case, fused), text(3, N)
-    mask = ragged(tokens)
+    first, second, tokens = make_encoder(case, fused), make_encoder(case, fused), random_tokens(3, N)
+    mask = ragged_mask(tokens)
     assert torch.equal(first(tokens, mask), second(tokens, mask))
     assert torch.equal(first(tokens, mask), first(tokens, mask))
 
 
-@EVERY
-@BOTH
+@ALL_CASES
+@FUSED_AND_UNFUSED
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_other_precisions(case: str, fused: bool, dtype: torch.dtype) -> None:
-    encoder, tokens = make(case, fused), text(3, N)
-    mask = ragged(tokens)
-    wanted = encoder(tokens, mask)
-    found = encoder.to(dtype)(tokens, mask)
-    assert found.dtype == dtype
-    loose = {"atol": 0.1, "rtol": 0.1} if dtype == torch.bfloat16 else {"atol": 1e-5, "rtol": 1e-5}
-    torch.testing.assert_close(found.float(), wanted, **loose)
-    found.float().square().sum().backward()
+    encoder, tokens = make_encoder(case, fused), random_tokens(3, N)
+    mask = ragged_mask(tokens)
+    expected = encoder(tokens, mask)
+    actual = encoder.to(dtype)(tokens, mask)
+    assert actual.dtype == dtype
+    tolerance = {"atol": 0.1, "rtol": 0.1} if dtype == torch.bfloat16 else {"atol": 1e-5, "rtol": 1e-5}
+    torch.testing.assert_close(actual.float(), expected, **tolerance)
+    actual.float().square().sum().backward()
 
 
-@EVERY
+@ALL_CASES
 @pytest.mark.parametrize("shared", [True, False], ids=["one batch", "own batches"])
-def test_many_at_once(case: str, shared: bool) -> None:
-    """Stacked weights under vmap: each run's states and gradients are those it has alone."""
-    encoders = [make(case, fused=False, seed=seed) for seed in range(3)]
+def test_vmap_over_stacked_weights_equals_single_encoders(case: str, shared: bool) -> None:
+    """Under vmap over stacked weights, states and gradients equal those of single encoders."""
+    encoders = [make_encoder(case, fused=False, seed=seed) for seed in range(3)]
     weights, _ = stack_module_state(encoders)
-    tokens = text(2, N).expand(3, 2, N) if shared else text(3, 2, N)
-    mask = ragged(tokens[0]).expand(3, 2, N)
-    shape = make(case, fused=False).to("meta")  # no weight of its own can slip in
+    tokens = random_tokens(2, N).expand(3, 2, N) if shared else random_tokens(3, 2, N)
+    mask = ragged_mask(tokens[0]).expand(3, 2, N)
+    meta_encoder = make_encoder(case, fused=False).to("meta")  # so that none of its weights can be used
 
-    def run(own: dict[str, Tensor], tokens: Tensor, mask: Tensor) -> Tensor:
-        return functional_call(shape, own, (tokens, mask))
+    def run(run_weights: dict[str, Tensor], tokens: Tensor, mask: Tensor) -> Tensor:
+        return functional_call(meta_encoder, run_weights, (tokens, mask))
 
     if shared:
         together = vmap(run, in_dims=(0, None, None))(weights, tokens[0], mask[0])
     else:
         together = vmap(run)(weights, tokens, mask)
-    alone = [encoder(tokens[i], mask[i]) for i, encoder in enumerate(encoders)]
+    alone = [encoder(tokens[index], mask[index]) for index, encoder in enumerate(encoders)]
     torch.testing.assert_close(together, torch.stack(alone))
     direction = torch.randn(together.shape, generator=torch.Generator().manual_seed(3))
     (together * direction).sum().backward()
     (torch.stack(alone) * direction).sum().backward()
     for name, stacked in weights.items():
-        wanted = torch.stack([dict(e.named_parameters())[name].grad for e in encoders])
-        torch.testing.assert_close(stacked.grad, wanted, msg=name)
+        expected = torch.stack([dict(encoder.named_parameters())[name].grad for encoder in encoders])
+        torch.testing.assert_close(stacked.grad, expected, msg=name)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@EVERY
-@BOTH
+@ALL_CASES
+@FUSED_AND_UNFUSED
 def test_a_gpu_gives_the_same_numbers(case: str, fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """States and gradients; with a row of padding, and without tensor-core rounding."""
+    """States and gradients, with a row of padding and without TF32."""
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    tokens = text(4, N)
-    mask = ragged(tokens)
+    tokens = random_tokens(4, N)
+    mask = ragged_mask(tokens)
     mask[3] = False
     results = []
     for device in ("cpu", "cuda"):
-        encoder = make(case, fused).to(device).train()
+        encoder = make_encoder(case, fused).to(device).train()
         states = encoder(tokens.to(device), mask.to(device))
         (states * torch.arange(D, device=device)).sum().backward()
         results.append([states, *(weight.grad for weight in encoder.parameters())])
-    for here, there in zip(*results, strict=True):
-        torch.testing.assert_close(there.cpu(), here, atol=1e-3, rtol=1e-3)
+    for cpu_result, gpu_result in zip(*results, strict=True):
+        torch.testing.assert_close(gpu_result.cpu(), cpu_result, atol=1e-3, rtol=1e-3)
 
 
-DROPPING = [
+DROPOUT_SPECS = [
     {"kind": "transformer", "embeddings": {"kind": "sum", "dropout": 0.5}},
     {"kind": "transformer", "stack": {"kind": "encoder", "dropout": 0.5}},
     {"kind": "causal", "stack": {"kind": "transformer", "dropout": 0.5}},
@@ -264,39 +264,39 @@ DROPPING = [
 ]
 
 
-@pytest.mark.parametrize("spec", DROPPING)
+@pytest.mark.parametrize("spec", DROPOUT_SPECS)
 def test_dropout_acts_only_in_training(spec: dict[str, Any]) -> None:
-    encoder, tokens = build(ENCODERS, spec, width=D, vocab=VOCAB), text(3, N)
-    mask = ragged(tokens)
+    encoder, tokens = build(ENCODERS, spec, width=D, vocab=VOCAB), random_tokens(3, N)
+    mask = ragged_mask(tokens)
     assert not torch.equal(encoder(tokens, mask), encoder(tokens, mask))
     encoder.eval()
     assert torch.equal(encoder(tokens, mask), encoder(tokens, mask))
 
 
-def test_many_at_once_drop_out_differently() -> None:
-    """In training too, where every run throws its own dice."""
+def test_dropout_under_vmap_differs_between_runs() -> None:
+    """In training each run under vmap has its own random dropout."""
     spec = {
         "kind": "transformer",
         "embeddings": {"kind": "sum", "dropout": 0.5},
         "stack": {"kind": "encoder", "dropout": 0.5, "attention": {"kind": "full", "fused": False, "dropout": 0.5}},
     }
-    encoder, tokens = build(ENCODERS, spec, width=D, vocab=VOCAB), text(2, N)
+    encoder, tokens = build(ENCODERS, spec, width=D, vocab=VOCAB), random_tokens(2, N)
     weights, _ = stack_module_state([encoder, encoder])
 
-    def run(own: dict[str, Tensor]) -> Tensor:
-        return functional_call(encoder, own, (tokens, all_of(tokens)))
+    def run(run_weights: dict[str, Tensor]) -> Tensor:
+        return functional_call(encoder, run_weights, (tokens, full_mask(tokens)))
 
     first, second = vmap(run, randomness="different")(weights)
     assert first.isfinite().all()
     assert not torch.equal(first, second)
 
 
-@EVERY
+@ALL_CASES
 def test_an_encoder_says_whether_states_depend_on_later_tokens(case: str) -> None:
     if case == "word-vectors":
         pytest.skip("it reads texts for a memory, which have no order")
-    encoder, tokens = make(case), text(2, N)
+    encoder, tokens = make_encoder(case), random_tokens(2, N)
     changed = tokens.clone()
     changed[:, -1] = (changed[:, -1] + 1) % VOCAB
-    before, after = (encoder(ids, all_of(ids))[:, : N - 1] for ids in (tokens, changed))
+    before, after = (encoder(ids, full_mask(ids))[:, : N - 1] for ids in (tokens, changed))
     assert torch.allclose(before, after, atol=1e-6) == encoder.is_causal

@@ -1,4 +1,4 @@
-"""Positions and embeddings: the formulas, explicit places, and what comes of mistakes."""
+"""Positions and embeddings: formulas, explicit positions, and error messages."""
 
 import math
 
@@ -15,27 +15,27 @@ MASK = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
 
 
 @pytest.mark.parametrize("kind", POSITIONS)
-def test_explicit_places_are_those_counted(kind: str) -> None:
+def test_explicit_positions_equal_counted_ones(kind: str) -> None:
     positions = build(POSITIONS, {"kind": kind}, width=6)
     counted = positions(TOKENS, start=2)
     assert counted.shape == (5, 6)
     explicit = torch.tensor([[2, 3, 4, 5, 6], [6, 5, 4, 3, 2]])
-    placed = positions(TOKENS, positions=explicit).expand(2, 5, 6)
-    torch.testing.assert_close(placed[0], counted)
-    torch.testing.assert_close(placed[1], counted.flip(0))
+    explicit_embedding = positions(TOKENS, positions=explicit).expand(2, 5, 6)
+    torch.testing.assert_close(explicit_embedding[0], counted)
+    torch.testing.assert_close(explicit_embedding[1], counted.flip(0))
 
 
 def test_sinusoids_are_the_papers_formula() -> None:
-    found = build(POSITIONS, {"kind": "sinusoidal"}, width=6)(torch.zeros(1, 50))
-    for place in range(50):
-        for i in range(3):
-            angle = place / 10000 ** (2 * i / 6)
-            assert found[place, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-5)
-            assert found[place, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-5)
+    table = build(POSITIONS, {"kind": "sinusoidal"}, width=6)(torch.zeros(1, 50))
+    for position in range(50):
+        for pair in range(3):
+            angle = position / 10000 ** (2 * pair / 6)
+            assert table[position, 2 * pair].item() == pytest.approx(math.sin(angle), abs=1e-5)
+            assert table[position, 2 * pair + 1].item() == pytest.approx(math.cos(angle), abs=1e-5)
 
 
 @pytest.mark.parametrize(("start", "positions"), [(0, None), (3, None), (0, TOKENS), (0, TOKENS - 4)])
-def test_past_the_learned_positions(start: int, positions: Tensor | None) -> None:
+def test_positions_beyond_the_learned_ones_are_refused(start: int, positions: Tensor | None) -> None:
     learned = build(POSITIONS, {"kind": "learned", "length": 7}, width=6)
     assert learned(TOKENS, start=2).shape == (5, 6)
     tokens = TOKENS if start else torch.zeros(1, 8)
@@ -46,18 +46,18 @@ def test_past_the_learned_positions(start: int, positions: Tensor | None) -> Non
 def test_an_embedding_is_the_sum_of_its_parts() -> None:
     embeddings = Embeddings(6, 10, segments=2, norm=False, positions={"kind": "learned"})
     segments = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 0, 0, 0]])
-    found = embeddings(TOKENS, MASK, segments=segments, start=1)
-    for row, place in [(0, 0), (0, 4), (1, 1)]:
-        token, segment = TOKENS[row, place], segments[row, place]
-        where = embeddings.positions.table[place + 1]
-        wanted = embeddings.tokens[token] + embeddings.segments[segment] + where
-        torch.testing.assert_close(found[row, place], wanted)
-    assert (found[1, 3:] == 0).all()
+    actual = embeddings(TOKENS, MASK, segments=segments, start=1)
+    for row, position in [(0, 0), (0, 4), (1, 1)]:
+        token, segment = TOKENS[row, position], segments[row, position]
+        position_embedding = embeddings.positions.table[position + 1]
+        expected = embeddings.tokens[token] + embeddings.segments[segment] + position_embedding
+        torch.testing.assert_close(actual[row, position], expected)
+    assert (actual[1, 3:] == 0).all()
     plain = embeddings(TOKENS, MASK)
     torch.testing.assert_close(plain, embeddings(TOKENS, MASK, segments=torch.zeros_like(TOKENS)))
 
 
-def test_scaled_tokens_are_as_large_as_the_waves() -> None:
+def test_scaled_tokens_are_as_large_as_sinusoidal_positions() -> None:
     torch.manual_seed(0)
     options = {"norm": False, "positions": {"kind": "none"}}
     plain, scaled = Embeddings(64, 500, **options), Embeddings(64, 500, scale=True, **options)
@@ -72,14 +72,14 @@ def test_the_norm_is_a_layer_norm_of_the_sum() -> None:
     torch.manual_seed(0)
     plain, normed = Embeddings(6, 10, norm=False), Embeddings(6, 10, norm=True, epsilon=0.1)
     normed.load_state_dict(plain.state_dict(), strict=False)
-    wanted = torch.nn.functional.layer_norm(plain(TOKENS, MASK), (6,), eps=0.1)
-    torch.testing.assert_close(normed(TOKENS, MASK), wanted * MASK.unsqueeze(-1))
+    expected = torch.nn.functional.layer_norm(plain(TOKENS, MASK), (6,), eps=0.1)
+    torch.testing.assert_close(normed(TOKENS, MASK), expected * MASK.unsqueeze(-1))
 
 
 def test_any_number_of_leading_axes() -> None:
     embeddings = Embeddings(6, 10)
-    found = embeddings(TOKENS.expand(3, 2, 5), MASK.expand(3, 2, 5))
-    torch.testing.assert_close(found[1], embeddings(TOKENS, MASK))
+    actual = embeddings(TOKENS.expand(3, 2, 5), MASK.expand(3, 2, 5))
+    torch.testing.assert_close(actual[1], embeddings(TOKENS, MASK))
 
 
 def test_mistakes_are_named() -> None:
@@ -91,10 +91,10 @@ def test_mistakes_are_named() -> None:
         Embeddings(6, 0)
 
 
-def test_with_one_segment_all_texts_are_in_it() -> None:
-    """As in RoBERTa: the two texts of a pair are told apart by their tokenizer alone."""
-    one = Embeddings(6, 10, segments=1)
-    pair = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 0, 0, 0]])
-    assert torch.equal(one(TOKENS, MASK, segments=pair), one(TOKENS, MASK))
-    two = Embeddings(6, 10, segments=2)
-    assert not torch.equal(two(TOKENS, MASK, segments=pair), two(TOKENS, MASK))
+def test_with_one_segment_the_segment_ids_are_ignored() -> None:
+    """As in RoBERTa, whose pairs differ only by their separator tokens."""
+    one_segment = Embeddings(6, 10, segments=1)
+    segment_ids = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 0, 0, 0]])
+    assert torch.equal(one_segment(TOKENS, MASK, segments=segment_ids), one_segment(TOKENS, MASK))
+    two_segments = Embeddings(6, 10, segments=2)
+    assert not torch.equal(two_segments(TOKENS, MASK, segments=segment_ids), two_segments(TOKENS, MASK))

@@ -1,4 +1,4 @@
-"""Folders of Hugging Face that cannot be read or written, and the tokenizers in them."""
+"""Invalid Hugging Face folders, encoders that cannot be saved, and tokenizers in folders."""
 
 import json
 import shutil
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import tokenizers
 import transformers
-from huggingface_models import OURS, SHAPE, folder_of, quiet, theirs
+from huggingface_models import OURS, SHAPE, folder_of, quiet
+from huggingface_models import make_transformers_model as theirs
 
 from mnemic.encode import Pretrained, TransformerEncoder, load_encoder, save_encoder
 from mnemic.encode.huggingface.shape import build_encoder
@@ -16,13 +17,13 @@ from mnemic.text import load_subword_tokenizer
 
 __all__ = ["quiet"]  # a fixture
 
-MIXED = ["The cat, the hat; the cat sat.", "我爱北京 and emoji 😀 mixed", "naïve café", "x", ""]
+TEXTS = ["The cat, the hat; the cat sat.", "我爱北京 and emoji 😀 mixed", "naïve café", "x", ""]
 
 
-def changed(folder: Path, **settings: Any) -> None:
+def edit_config(folder: Path, **settings: Any) -> None:
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8")) | settings
-    path.write_text(json.dumps({k: v for k, v in config.items() if v != "gone"}), encoding="utf-8")
+    path.write_text(json.dumps({key: value for key, value in config.items() if value != "gone"}), encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def changed(folder: Path, **settings: Any) -> None:
 )
 def test_a_config_that_does_not_fit(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
     folder = folder_of(theirs("bert"), tmp_path / "model")
-    changed(folder, **settings)
+    edit_config(folder, **settings)
     with pytest.raises(ValueError, match=message):
         load_encoder(folder)
 
@@ -79,7 +80,7 @@ def test_folders_that_cannot_be_read(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_encoder_that_no_family_holds(
+def test_an_encoder_that_fits_no_family_is_refused(
     encoder: TransformerEncoder, family: str, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -97,36 +98,36 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"config.json", "model.safetensors"}
 
 
-def byte_level() -> tokenizers.Tokenizer:
-    """As RoBERTa's: bytes, and <s> a </s></s> b </s>."""
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    made = tokenizers.Tokenizer(tokenizers.models.BPE())
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = tokenizers.decoders.ByteLevel()
+def make_byte_level_tokenizer() -> tokenizers.Tokenizer:
+    """Make a tokenizer like RoBERTa's: bytes, and <s> a </s></s> b </s>."""
+    special_tokens = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+        vocab_size=300, special_tokens=special_tokens, initial_alphabet=alphabet, show_progress=False
     )
-    made.train_from_iterator(MIXED, trainer)
-    made.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
-    return made
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    tokenizer.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return tokenizer
 
 
 def test_tokens_of_a_byte_level_tokenizer(tmp_path: Path) -> None:
-    """Ids and offsets as theirs, single and paired; after the way out, too."""
-    byte_level().save(str(tmp_path / "tokenizer.json"))
-    own = load_subword_tokenizer(tmp_path)
-    assert own is not None
-    shape = OURS["roberta"]._replace(vocab=len(own))
-    save_encoder(tmp_path / "out", Pretrained(build_encoder(shape), own, "roberta"))
-    other = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
-    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
-    assert (again.pad_token, again.mask_token, again.model_max_length) == ("<pad>", "<mask>", 24)
-    for text in MIXED:
-        found, wanted = own.encode(text), other(text, return_offsets_mapping=True)
-        assert found.ids == wanted["input_ids"] == again(text)["input_ids"]
-        assert found.offsets[1:-1] == wanted["offset_mapping"][1:-1]
-    assert own.encode("a", "b c").ids == other("a", "b c")["input_ids"]
+    """Ids and offsets as in transformers, single and paired; also after saving."""
+    make_byte_level_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    tokenizer = load_subword_tokenizer(tmp_path)
+    assert tokenizer is not None
+    shape = OURS["roberta"]._replace(vocab=len(tokenizer))
+    save_encoder(tmp_path / "out", Pretrained(build_encoder(shape), tokenizer, "roberta"))
+    reference = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
+    saved = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert (saved.pad_token, saved.mask_token, saved.model_max_length) == ("<pad>", "<mask>", 24)
+    for text in TEXTS:
+        encoding, expected = tokenizer.encode(text), reference(text, return_offsets_mapping=True)
+        assert encoding.ids == expected["input_ids"] == saved(text)["input_ids"]
+        assert encoding.offsets[1:-1] == expected["offset_mapping"][1:-1]
+    assert tokenizer.encode("a", "b c").ids == reference("a", "b c")["input_ids"]
 
 
 def test_folders_with_other_tokenizers(tmp_path: Path) -> None:
@@ -148,10 +149,10 @@ def test_folders_with_other_tokenizers(tmp_path: Path) -> None:
 def test_a_vocabulary_with_case(tmp_path: Path) -> None:
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "A", "a", "##b"]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
-    lower = load_subword_tokenizer(tmp_path)
+    uncased = load_subword_tokenizer(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
     cased = load_subword_tokenizer(tmp_path)
-    assert lower is not None
+    assert uncased is not None
     assert cased is not None
-    assert lower.encode("Ab", special=False).tokens == ["a", "##b"]
+    assert uncased.encode("Ab", special=False).tokens == ["a", "##b"]
     assert cased.encode("Ab", special=False).tokens == ["A", "##b"]

@@ -1,4 +1,4 @@
-"""The masked bag of words: a mask for each place and table, counted or looked up the same."""
+"""The masked bag of words: a mask per position and table; counts equal lookups."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ def test_a_bag_of_words_at_first() -> None:
     assert masks[1].eq(1).all()
 
 
-def test_each_place_and_table_has_its_mask() -> None:
+def test_each_position_and_table_has_its_mask() -> None:
     encode = MaskedBag(5, 20, tables=2, max_length=8)
     with torch.no_grad():
         encode.masks.copy_(torch.randn_like(encode.masks))
@@ -30,9 +30,9 @@ def test_each_place_and_table_has_its_mask() -> None:
     for text in range(7):
         for table in range(2):
             expected = torch.zeros(5)
-            for place in range(6):
-                if mask[text, place]:
-                    expected += encode.masks[table, place] * encode.words[tokens[text, place]]
+            for position in range(6):
+                if mask[text, position]:
+                    expected += encode.masks[table, position] * encode.words[tokens[text, position]]
             torch.testing.assert_close(states[text, table], expected)
 
 
@@ -54,8 +54,8 @@ def test_counting_words_equals_looking_them_up(monkeypatch: pytest.MonkeyPatch) 
 def test_padding_changes_no_text_and_too_long_a_text_is_refused() -> None:
     encode = MaskedBag(5, 20, max_length=8)
     tokens = torch.randint(20, (3, 4))
-    wide = torch.cat([tokens, torch.randint(20, (3, 4))], 1)
+    padded = torch.cat([tokens, torch.randint(20, (3, 4))], 1)
     mask = torch.arange(8).expand(3, -1) < 4
-    torch.testing.assert_close(encode(wide, mask), encode(tokens, mask[:, :4]))
+    torch.testing.assert_close(encode(padded, mask), encode(tokens, mask[:, :4]))
     with pytest.raises(ValueError, match="9 words"):
         encode(torch.zeros(1, 9, dtype=torch.long), torch.ones(1, 9) > 0)

@@ -1,4 +1,4 @@
-"""The real MiniLM: states, tokens and vectors as ``transformers`` gives them, in and out."""
+"""The real MiniLM: states, tokens and vectors equal those of ``transformers``."""
 
 import shutil
 from importlib.util import find_spec
@@ -28,51 +28,53 @@ TEXTS = [
     "antidisestablishmentarianism " * 8,
     "x",
 ]
-STRANGE = ["", "   ", "\u200b\ufeff", "\x00\x01\x02", "ﬁ ½ ℌ İstanbul ß", "a" * 300, "#@!?…—«»"]
+UNUSUAL_TEXTS = ["", "   ", "\u200b\ufeff", "\x00\x01\x02", "ﬁ ½ ℌ İstanbul ß", "a" * 300, "#@!?…—«»"]
 
 
 @pytest.fixture(scope="module")
-def ours() -> Pretrained:
+def loaded() -> Pretrained:
     return load_encoder(FOLDER)
 
 
 @pytest.fixture(scope="module")
-def theirs() -> Any:
+def reference() -> Any:
     return transformers.AutoModel.from_pretrained(FOLDER).eval()
 
 
-def tokenizer_of(folder: Path) -> Any:
+def load_reference_tokenizer(folder: Path) -> Any:
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
-def batch(tokenizer: SubwordTokenizer) -> tuple[list[list[int]], Tensor, Tensor]:
+def make_batch(tokenizer: SubwordTokenizer) -> tuple[list[list[int]], Tensor, Tensor]:
     texts = [tokenizer.encode(text).ids for text in TEXTS]
     ids = nn.utils.rnn.pad_sequence([torch.tensor(text) for text in texts], True)
     return texts, ids, ids != tokenizer.pad
 
 
 @torch.no_grad()
-def test_states_padded_and_ragged(ours: Pretrained, theirs: Any) -> None:
-    assert ours.tokenizer is not None
-    texts, ids, mask = batch(ours.tokenizer)
-    wanted = theirs(input_ids=ids, attention_mask=mask.long())
-    assert (ours.encoder(ids, mask) - wanted.last_hidden_state)[mask].abs().max() < 1e-4
-    ragged = torch.cat(encode_ragged(ours.encoder, texts))
-    assert (ragged - wanted.last_hidden_state[mask]).abs().max() < 1e-4
-    assert ours.pooler is not None
-    assert (ours.pooler(wanted.last_hidden_state) - wanted.pooler_output).abs().max() < 1e-4
+def test_states_padded_and_ragged(loaded: Pretrained, reference: Any) -> None:
+    assert loaded.tokenizer is not None
+    texts, ids, mask = make_batch(loaded.tokenizer)
+    expected = reference(input_ids=ids, attention_mask=mask.long())
+    assert (loaded.encoder(ids, mask) - expected.last_hidden_state)[mask].abs().max() < 1e-4
+    ragged = torch.cat(encode_ragged(loaded.encoder, texts))
+    assert (ragged - expected.last_hidden_state[mask]).abs().max() < 1e-4
+    assert loaded.pooler is not None
+    assert (loaded.pooler(expected.last_hidden_state) - expected.pooler_output).abs().max() < 1e-4
 
 
 @torch.no_grad()
-def test_the_way_out(ours: Pretrained, theirs: Any, tmp_path: Path) -> None:
-    save_encoder(tmp_path / "minilm", ours)
-    assert ours.tokenizer is not None
-    _, ids, mask = batch(ours.tokenizer)
+def test_saving_keeps_states_and_tokens(loaded: Pretrained, reference: Any, tmp_path: Path) -> None:
+    save_encoder(tmp_path / "minilm", loaded)
+    assert loaded.tokenizer is not None
+    _, ids, mask = make_batch(loaded.tokenizer)
     model = transformers.AutoModel.from_pretrained(tmp_path / "minilm").eval()
-    one, two = (m(input_ids=ids, attention_mask=mask.long()) for m in (theirs, model))
-    assert torch.equal(one.last_hidden_state, two.last_hidden_state)
-    assert torch.equal(one.pooler_output, two.pooler_output)
-    before, after = tokenizer_of(FOLDER), tokenizer_of(tmp_path / "minilm")
+    original_output, saved_output = (
+        any_model(input_ids=ids, attention_mask=mask.long()) for any_model in (reference, model)
+    )
+    assert torch.equal(original_output.last_hidden_state, saved_output.last_hidden_state)
+    assert torch.equal(original_output.pooler_output, saved_output.pooler_output)
+    before, after = load_reference_tokenizer(FOLDER), load_reference_tokenizer(tmp_path / "minilm")
     assert before(TEXTS).input_ids == after(TEXTS).input_ids
     roles = ("pad_token_id", "unk_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
     assert [getattr(after, role) for role in roles] == [getattr(before, role) for role in roles]
@@ -80,31 +82,34 @@ def test_the_way_out(ours: Pretrained, theirs: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", ["tokenizer.json", "vocab.txt"])
 def test_tokens_are_those_of_the_fast_tokenizer(file: str, tmp_path: Path) -> None:
-    """Ids and offsets; special tokens, which quote nothing, stand elsewhere in ours."""
+    """Ids and offsets; special tokens have no text, and other offsets here."""
     shutil.copy(FOLDER / file, tmp_path)
-    own, other = load_subword_tokenizer(tmp_path), tokenizer_of(FOLDER)
-    assert own is not None
-    for text in TEXTS + STRANGE:
-        found, wanted = own.encode(text), other(text, return_offsets_mapping=True)
-        assert found.ids == wanted["input_ids"], text
-        assert found.offsets[1:-1] == wanted["offset_mapping"][1:-1], text
-    pair = own.encode("one", "two words")
-    wanted = other("one", "two words")
-    assert (pair.ids, pair.segments) == (wanted["input_ids"], wanted["token_type_ids"])
+    tokenizer, reference_tokenizer = load_subword_tokenizer(tmp_path), load_reference_tokenizer(FOLDER)
+    assert tokenizer is not None
+    for text in TEXTS + UNUSUAL_TEXTS:
+        encoding, expected = tokenizer.encode(text), reference_tokenizer(text, return_offsets_mapping=True)
+        assert encoding.ids == expected["input_ids"], text
+        assert encoding.offsets[1:-1] == expected["offset_mapping"][1:-1], text
+    pair = tokenizer.encode("one", "two words")
+    expected = reference_tokenizer("one", "two words")
+    assert (pair.ids, pair.segments) == (expected["input_ids"], expected["token_type_ids"])
 
 
-def test_a_lone_surrogate_is_named(ours: Pretrained) -> None:
-    assert ours.tokenizer is not None
+def test_a_lone_surrogate_is_named(loaded: Pretrained) -> None:
+    assert loaded.tokenizer is not None
     with pytest.raises(ValueError, match="is no unicode text: a lone surrogate in it"):
-        ours.tokenizer.encode("half \ud83d an emoji")
+        loaded.tokenizer.encode("half \ud83d an emoji")
 
 
 @torch.no_grad()
-def test_bfloat16_keeps_every_vector(ours: Pretrained) -> None:
-    assert ours.tokenizer is not None
-    texts, *_ = batch(ours.tokenizer)
-    plain, fast = (prepare_for_inference(ours.encoder, kind) for kind in ("float32", "bfloat16"))
-    wanted, found = (
-        torch.stack([states.mean(0) for states in encode_ragged(encoder, texts)]).double() for encoder in (plain, fast)
+def test_bfloat16_keeps_every_vector(loaded: Pretrained) -> None:
+    assert loaded.tokenizer is not None
+    texts, *_ = make_batch(loaded.tokenizer)
+    float32_encoder, bfloat16_encoder = (
+        prepare_for_inference(loaded.encoder, precision) for precision in ("float32", "bfloat16")
     )
-    assert nn.functional.cosine_similarity(found, wanted).min() >= 0.9999
+    expected, actual = (
+        torch.stack([states.mean(0) for states in encode_ragged(encoder, texts)]).double()
+        for encoder in (float32_encoder, bfloat16_encoder)
+    )
+    assert nn.functional.cosine_similarity(actual, expected).min() >= 0.9999

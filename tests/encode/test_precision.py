@@ -1,4 +1,4 @@
-"""bfloat16 for reading: chosen by the machine, close to float32, no hindrance to training."""
+"""bfloat16 for inference: chosen by the CPU, close to float32, and training continues."""
 
 import pytest
 import torch
@@ -15,50 +15,52 @@ SHAPE = EncoderShape(
 TEXTS = [[5, 6, 7], [9] * 20, list(range(10, 30))]
 
 
-def encoder() -> TransformerEncoder:
+def make_encoder() -> TransformerEncoder:
     torch.manual_seed(0)
     return build_encoder(SHAPE)
 
 
-def vectors(module: TransformerEncoder) -> torch.Tensor:
+def mean_states(module: TransformerEncoder) -> torch.Tensor:
     return torch.stack([states.mean(0) for states in encode_ragged(module, TEXTS)])
 
 
-def rounded(module: nn.Module) -> int:
-    return sum(isinstance(part, BFloat16Linear) for part in module.modules())
+def count_bfloat16_layers(module: nn.Module) -> int:
+    return sum(isinstance(submodule, BFloat16Linear) for submodule in module.modules())
 
 
 @pytest.mark.parametrize("flags", [{"avx512_bf16"}, {"amx_bf16"}, {"avx512f", "avx2"}, set()])
 def test_auto_asks_the_processor(flags: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "read_cpu_flags", lambda: frozenset(flags))
-    fast = bool(flags & {"avx512_bf16", "amx_bf16"})
-    assert (rounded(prepare_for_inference(encoder())) > 0) == fast
-    assert rounded(prepare_for_inference(encoder(), "float32")) == 0
-    assert rounded(prepare_for_inference(encoder(), "bfloat16")) > 0
+    has_bfloat16 = bool(flags & {"avx512_bf16", "amx_bf16"})
+    assert (count_bfloat16_layers(prepare_for_inference(make_encoder())) > 0) == has_bfloat16
+    assert count_bfloat16_layers(prepare_for_inference(make_encoder(), "float32")) == 0
+    assert count_bfloat16_layers(prepare_for_inference(make_encoder(), "bfloat16")) > 0
 
 
 def test_rounded_products_keep_the_direction() -> None:
-    """States stay float32; layers that share weights are rounded once and share them still."""
-    plain, fast = (prepare_for_inference(encoder(), kind) for kind in ("float32", "bfloat16"))
-    wanted, found = vectors(plain), vectors(fast)
-    assert found.dtype == torch.float32
-    assert not torch.equal(found, wanted)
-    assert nn.functional.cosine_similarity(found, wanted).min() > 0.9999
-    assert rounded(fast) == 1 + 2 * 6  # the widening, and six products in each group
-    assert fast.stack.blocks[0] is fast.stack.blocks[1]
+    """States stay float32; layers with shared weights are converted once and stay shared."""
+    float32_encoder, bfloat16_encoder = (
+        prepare_for_inference(make_encoder(), precision_name) for precision_name in ("float32", "bfloat16")
+    )
+    expected, actual = mean_states(float32_encoder), mean_states(bfloat16_encoder)
+    assert actual.dtype == torch.float32
+    assert not torch.equal(actual, expected)
+    assert nn.functional.cosine_similarity(actual, expected).min() > 0.9999
+    assert count_bfloat16_layers(bfloat16_encoder) == 1 + 2 * 6  # the embedding projection, and six products per group
+    assert bfloat16_encoder.stack.blocks[0] is bfloat16_encoder.stack.blocks[1]
 
 
 def test_a_copy_is_read_and_the_encoder_goes_on_training() -> None:
-    own = encoder().train()
-    copy = prepare_for_inference(own, "bfloat16")
+    trainable = make_encoder().train()
+    copy = prepare_for_inference(trainable, "bfloat16")
     assert not copy.training
     assert not any(weight.requires_grad for weight in copy.parameters())
-    assert own.training
-    assert all(weight.requires_grad for weight in own.parameters())
-    assert {weight.dtype for weight in own.parameters()} == {torch.float32}
-    torch.testing.assert_close(vectors(prepare_for_inference(own, "float32")), vectors(own.eval()))
+    assert trainable.training
+    assert all(weight.requires_grad for weight in trainable.parameters())
+    assert {weight.dtype for weight in trainable.parameters()} == {torch.float32}
+    torch.testing.assert_close(mean_states(prepare_for_inference(trainable, "float32")), mean_states(trainable.eval()))
 
 
 def test_an_unknown_precision() -> None:
     with pytest.raises(ValueError, match="auto, float32 or bfloat16, not 'half'"):
-        prepare_for_inference(encoder(), "half")  # type: ignore[arg-type]
+        prepare_for_inference(make_encoder(), "half")  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ Shapes: b batch, n sentences, m queries, s slots, k hops, h heads.
 
 import pytest
 import torch
+from evidence_by_task import measure_faithfulness, measure_supporting_facts
 from torch import Tensor, nn
 
 from mnemic.data.babi.batches import StoryDataset
@@ -13,13 +14,12 @@ from mnemic.evaluate.evidence import (
     compute_read_weights,
     find_most_read,
     find_stored_mask,
-    measure_faithfulness,
-    measure_supporting_facts,
-    predict_batches,
     remove_sentence,
+    run_ablations,
 )
 from mnemic.memory import Reading, Written
 from mnemic.models import MemoryNetwork, ModelOutput, StoryInputs
+from mnemic.models.contract import BaseNetwork
 from mnemic.predict import compute_sentence_weights
 from mnemic.recipe import load_recipe
 from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
@@ -81,7 +81,7 @@ def test_a_removed_sentence_is_gone_and_the_rest_stays() -> None:
     assert removed.texts is inputs.texts
 
 
-class FirstWord(nn.Module):
+class FirstWord(BaseNetwork):
     """Reads the sentence whose first word is largest and answers with that word."""
 
     def __init__(self, reads: bool = True) -> None:
@@ -154,8 +154,10 @@ def test_the_other_sentence_falls_as_the_dice_do() -> None:
 
 @pytest.mark.parametrize("training", [True, False])
 def test_the_mode_is_put_back(training: bool) -> None:
-    network = FirstWord().train(training)
-    assert [network.training for _ in predict_batches(network, SET)] == [False]
+    network, modes = FirstWord().train(training), list[bool]()
+    network.register_forward_pre_hook(lambda module, _: modes.append(module.training))
+    run_ablations(network, SET, torch.Generator())
+    assert set(modes) == {False}
     assert network.training == training
 
 

@@ -1,4 +1,4 @@
-"""The command line for tests: run it here or in a process of its own, and one trained model."""
+"""Run the command line in tests, in this process or in a new one."""
 
 import atexit
 import io
@@ -22,6 +22,8 @@ STORY = "Mary went to the garden.\nJohn moved to the office.\nMary travelled to 
 
 
 class Result(NamedTuple):
+    """The exit code and the output of a command."""
+
     code: int
     out: str
     err: str
@@ -31,19 +33,19 @@ class Result(NamedTuple):
         return json.loads(self.out)
 
 
-def run(*words: object, stdin: str = "") -> Result:
+def run(*arguments: object, stdin: str = "") -> Result:
     """Run a command in this process."""
     out, err = io.StringIO(), io.StringIO()
-    typed = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
-    with redirect_stdout(out), redirect_stderr(err), patch("sys.stdin", typed):
-        code = main([str(word) for word in words])
+    input_stream = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
+    with redirect_stdout(out), redirect_stderr(err), patch("sys.stdin", input_stream):
+        code = main([str(argument) for argument in arguments])
     return Result(code, out.getvalue(), err.getvalue())
 
 
-def start(*words: object) -> subprocess.Popen[str]:
-    """Start a command in a process of its own."""
+def start(*arguments: object) -> subprocess.Popen[str]:
+    """Start a command in a new process."""
     return subprocess.Popen(
-        [sys.executable, "-m", "mnemic", *map(str, words)],
+        [sys.executable, "-m", "mnemic", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -52,20 +54,20 @@ def start(*words: object) -> subprocess.Popen[str]:
     )
 
 
-def sets(*texts: str) -> list[str]:
-    return [word for text in texts for word in ("--set", text)]
+def sets(*overrides: str) -> list[str]:
+    return [word for override in overrides for word in ("--set", override)]
 
 
 @cache
 def model() -> Path:
-    """A run that knows task 1; trained once, for all tests."""
+    """Train a model of bAbI's task 1, once for all tests; return its run."""
     folder = Path(mkdtemp(prefix="mnemic-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    done = run("train", "memn2n", *sets(*TINY, *QUICK), "--out", folder / "run", "--device", "cpu")
-    assert done.code == 0, done.err
+    result = run("train", "memn2n", *sets(*TINY, *QUICK), "--out", folder / "run", "--device", "cpu")
+    assert result.code == 0, result.err
     return folder / "run"
 
 
 def copy_of_model(folder: Path) -> Path:
-    """A model that may be broken."""
+    """Copy the model, so that a test may damage it."""
     return Path(shutil.copytree(model(), folder / "copy"))

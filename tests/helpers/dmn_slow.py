@@ -1,4 +1,4 @@
-"""The equations of DMN and DMN+ in slow loops, one question of one story at a time."""
+"""Compute the equations of DMN and DMN+ in slow loops, one question at a time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,11 @@ from mnemic.encode.gru_cell import GRUCell
 
 
 def gru(x: Tensor, h: Tensor, weights: tuple[Tensor, ...]) -> Tensor:
-    """One step of one example, gate by gate (d each)."""
+    """Compute one step of a GRU for one example, gate by gate (d each)."""
     w_in, w_back, b_in, b_back = weights
-    given, back = (w_in @ x + b_in).split(len(h)), (w_back @ h + b_back).split(len(h))
-    r, z = torch.sigmoid(given[0] + back[0]), torch.sigmoid(given[1] + back[1])
-    return (1 - z) * torch.tanh(given[2] + r * back[2]) + z * h
+    from_input, from_state = (w_in @ x + b_in).split(len(h)), (w_back @ h + b_back).split(len(h))
+    r, z = torch.sigmoid(from_input[0] + from_state[0]), torch.sigmoid(from_input[1] + from_state[1])
+    return (1 - z) * torch.tanh(from_input[2] + r * from_state[2]) + z * h
 
 
 def cell_weights(cell: GRUCell) -> tuple[Tensor, ...]:
@@ -25,55 +25,55 @@ def network_weights(recurrent: Any, number: int = 0) -> tuple[Tensor, ...]:
     return tuple(recurrent.layers.networks[number].all_weights[0])
 
 
-def slow_gate(own: Any, c: Tensor, m: Tensor, q: Tensor) -> Tensor:
-    pairs = torch.stack([c @ own.pair @ q, c @ own.pair @ m])
+def slow_gate(scorer: Any, c: Tensor, m: Tensor, q: Tensor) -> Tensor:
+    pairs = torch.stack([c @ scorer.pair @ q, c @ scorer.pair @ m])
     z = torch.cat([c, q, m, c * q, (c - q).abs(), c * m, (c - m).abs(), pairs])
-    first, second = own.gate.first, own.gate.second
+    first, second = scorer.gate.first, scorer.gate.second
     return (second.weight @ torch.tanh(first.weight @ z + first.bias) + second.bias)[0]
 
 
 def slow_dmn(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[Tensor]]:
     m, gates = q, []
     for _ in range(memory.num_passes):
-        h, own = torch.zeros_like(q), []
+        h, pass_gates = torch.zeros_like(q), []
         for c in facts:
             g = slow_gate(memory.attend.score, c, m, q).sigmoid()
             h = g * gru(c, h, cell_weights(memory.attend.cell)) + (1 - g) * h
-            own.append(g)
+            pass_gates.append(g)
         m = gru(h, m, cell_weights(memory.update))
-        gates.append(torch.stack(own))
+        gates.append(torch.stack(pass_gates))
     return m, gates
 
 
 def slow_layers(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[Tensor]]:
     m, below, gates = q, facts, []
     for _ in range(memory.num_passes):
-        h, own, layer = torch.zeros_like(q), [], []
+        h, pass_gates, layer = torch.zeros_like(q), [], []
         for c in below:
             g = slow_gate(memory.attend.score, c, m, q).sigmoid()
             h = g * gru(c, h, cell_weights(memory.attend.cell)) + (1 - g) * h
-            own.append(g)
+            pass_gates.append(g)
             layer.append(h)
         m, below = h, layer
-        gates.append(torch.stack(own))
+        gates.append(torch.stack(pass_gates))
     return m, gates
 
 
 def slow_plus(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[Tensor]]:
     m, gates = q, []
-    for own in memory.passes:
+    for episode_pass in memory.passes:
         scores = []
         for f in facts:
             z = torch.cat([f * q, (f - q).abs(), f * m, (f - m).abs()])
-            hidden = torch.tanh(own.gate.first.weight @ z + own.gate.first.bias)
-            scores.append(own.gate.second.weight[0] @ hidden)
+            hidden = torch.tanh(episode_pass.gate.first.weight @ z + episode_pass.gate.first.bias)
+            scores.append(episode_pass.gate.second.weight[0] @ hidden)
         g = torch.stack(scores).exp() / torch.stack(scores).exp().sum()
         h, size = torch.zeros_like(q), len(q)
         for f, gate in zip(facts, g):
-            given, back = own.gru.given(f), own.gru.back.weight @ h
-            r = torch.sigmoid(given[:size] + back[:size])
-            h = gate * torch.tanh(given[size:] + r * back[size:]) + (1 - gate) * h
-        m = (own.update.weight @ torch.cat([m, h, q]) + own.update.bias).clamp(min=0)
+            from_input, from_state = episode_pass.gru.given(f), episode_pass.gru.back.weight @ h
+            r = torch.sigmoid(from_input[:size] + from_state[:size])
+            h = gate * torch.tanh(from_input[size:] + r * from_state[size:]) + (1 - gate) * h
+        m = (episode_pass.update.weight @ torch.cat([m, h, q]) + episode_pass.update.bias).clamp(min=0)
         gates.append(g)
     return m, gates
 

@@ -1,4 +1,4 @@
-"""Files of every kind that a memory reads, made by hand."""
+"""Write small files of every format that a memory reads."""
 
 import zipfile
 from collections.abc import Sequence
@@ -8,7 +8,10 @@ WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
 def pdf(path: Path, pages: Sequence[str], title: str = "A title") -> Path:
-    """A PDF with a line of text a page; an empty one has no text layer, as a scan has none."""
+    """Write a PDF with one line of text per page.
+
+    An empty page has no text layer, like a scan.
+    """
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Count {len(pages)} /Kids ["
@@ -18,17 +21,17 @@ def pdf(path: Path, pages: Sequence[str], title: str = "A title") -> Path:
         f"<< /Title ({title}) >>",
     ]
     for number, text in enumerate(pages):
-        shown = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET" if text else "0 0 m 100 100 l S"
+        content_stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET" if text else "0 0 m 100 100 l S"
         objects.append(
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "
             f"/Resources << /Font << /F1 3 0 R >> >> /Contents {6 + 2 * number} 0 R >>"
         )
-        objects.append(f"<< /Length {len(shown)} >>\nstream\n{shown}\nendstream")
-    content, places = b"%PDF-1.4\n", []
+        objects.append(f"<< /Length {len(content_stream)} >>\nstream\n{content_stream}\nendstream")
+    content, offsets = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, start=1):
-        places.append(len(content))
+        offsets.append(len(content))
         content += f"{number} 0 obj\n{body}\nendobj\n".encode()
-    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
     count = len(objects) + 1
     path.write_bytes(
         content
@@ -40,14 +43,14 @@ def pdf(path: Path, pages: Sequence[str], title: str = "A title") -> Path:
 
 
 def archive(path: Path, files: dict[str, str]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive_file:
         for name, content in files.items():
-            packed.writestr(name, content)
+            archive_file.writestr(name, content)
     return path
 
 
 def docx(path: Path, paragraphs: Sequence[str]) -> Path:
-    """A Word document; a form feed before a paragraph begins a page."""
+    """Write a Word document; a form feed before a paragraph starts a page."""
     body = "".join(
         "<w:p><w:r>"
         + ("<w:lastRenderedPageBreak/>" if text.startswith("\f") else "")

@@ -1,4 +1,7 @@
-"""Texts whose first word decides what is right many windows later: only a memory can know it."""
+"""Write datasets whose labels depend on a word many windows before.
+
+Only a network with a memory can learn them.
+"""
 
 import json
 from pathlib import Path
@@ -9,44 +12,44 @@ from text_files import NAMES, PLACES, filler, write
 MOODS = ["lovely", "awful"]
 
 
-def far(dice: Random) -> tuple[int, list[str]]:
-    """Which mood a text begins with, and what stands between it and what depends on it."""
-    mood = dice.randrange(2)
-    return mood, [MOODS[mood], *filler(dice, dice.randrange(16, 34))]
+def draw_mood_and_filler(rng: Random) -> tuple[int, list[str]]:
+    """Draw the mood that a text starts with, and its words up to the label."""
+    mood = rng.randrange(2)
+    return mood, [MOODS[mood], *filler(rng, rng.randrange(16, 34))]
 
 
 def classes(folder: Path, count: int = 300) -> Path:
     for name, size in (("train", count), ("test", 60)):
-        dice, rows = Random(name), []
+        rng, rows = Random(name), []
         for _ in range(size):
-            mood, words = far(dice)
+            mood, words = draw_mood_and_filler(rng)
             rows.append(json.dumps({"text": " ".join(words), "label": ["good", "bad"][mood]}))
         write(folder / f"{name}.jsonl", rows)
     return folder
 
 
 def tags(folder: Path, count: int = 300) -> Path:
-    """A name at the end is a person's in a lovely text, and a place's in an awful one."""
+    """Write tags: the last name is a person in a lovely text, else a place."""
     for name, size in (("train", count), ("test", 60)):
-        dice, rows = Random(name), []
+        rng, rows = Random(name), []
         for _ in range(size):
-            mood, words = far(dice)
+            mood, words = draw_mood_and_filler(rng)
             rows += [f"{word}\tO" for word in words]
-            rows += [f"{dice.choice(NAMES)}\tB-{['person', 'place'][mood]}", "today\tO", ""]
+            rows += [f"{rng.choice(NAMES)}\tB-{['person', 'place'][mood]}", "today\tO", ""]
         write(folder / f"{name}.conll", rows)
     return folder
 
 
 def spans(folder: Path, count: int = 400) -> Path:
-    """At the end stand a person and a place; in a lovely text the person is meant."""
+    """Write spans: the answer is the last person in a lovely text, else the place."""
     for name, size in (("train", count), ("dev", 60)):
-        dice, paragraphs = Random(name), []
+        rng, paragraphs = Random(name), []
         for number in range(size):
-            mood, words = far(dice)
-            both = [dice.choice(NAMES), dice.choice(PLACES)]
-            text = " ".join([*words, *both])
-            answer = {"text": both[mood], "answer_start": text.rindex(both[mood])}
-            asked = {"id": f"{name}{number}", "question": "what ?", "answers": [answer]}
-            paragraphs.append({"context": text, "qas": [asked]})
+            mood, words = draw_mood_and_filler(rng)
+            candidates = [rng.choice(NAMES), rng.choice(PLACES)]
+            text = " ".join([*words, *candidates])
+            answer = {"text": candidates[mood], "answer_start": text.rindex(candidates[mood])}
+            question = {"id": f"{name}{number}", "question": "what ?", "answers": [answer]}
+            paragraphs.append({"context": text, "qas": [question]})
         write(folder / f"{name}.json", [json.dumps({"data": [{"paragraphs": paragraphs}]})])
     return folder

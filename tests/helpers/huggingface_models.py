@@ -1,4 +1,4 @@
-"""Small random models of ``transformers`` and of our own, of every family, as folders."""
+"""Make small random models of ``transformers`` and of mnemic, of every family."""
 
 import logging
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def quiet() -> Iterator[None]:
 
 
 def stir(model: nn.Module) -> Any:
-    """Random norms and biases too, so that a forgotten one is seen."""
+    """Randomize all weights, so that a missing norm or bias changes the result."""
     torch.manual_seed(7)
     with torch.no_grad():
         for weight in model.parameters():
@@ -63,7 +63,7 @@ def stir(model: nn.Module) -> Any:
     return model.eval()
 
 
-def theirs(kind: str, head: str = "Model") -> Any:
+def make_transformers_model(kind: str, head: str = "Model") -> Any:
     name, options = MODELS[kind]
     config = getattr(transformers, f"{name}Config")(**options)
     return stir(getattr(transformers, f"{name}{head}")(config))

@@ -1,4 +1,4 @@
-"""Small runs that tests stop, kill and compare."""
+"""Make small training runs that tests stop, kill and compare."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 from mnemic.recipe import Recipe, load_recipe
 from mnemic.train.run import fit
 
-# Two phases of 2 epochs, 7 steps an epoch; saved every 5 steps, so mostly within an epoch.
+# Two phases of 2 epochs, 7 steps per epoch; saved every 5 steps, so mostly within an epoch.
 SMALL = [
     'data={kind="generated", tasks=[1], count=62}',
     "model.width=6",
@@ -41,7 +41,7 @@ def weights_in(run: Path) -> bytes:
 
 
 def log_of(run: Path) -> list[dict[str, str]]:
-    """The rows of log.tsv, without the seconds."""
+    """Read the rows of log.tsv without the seconds."""
     with (run / "log.tsv").open(encoding="utf-8", newline="") as file:
         return [
             {name: value for name, value in row.items() if name != "seconds"}
@@ -50,18 +50,21 @@ def log_of(run: Path) -> list[dict[str, str]]:
 
 
 def numbers_in(run: Path) -> dict[tuple[int, str], float]:
-    """What TensorBoard reads: (step, tag) → number; a number told twice must be the same."""
-    found: dict[tuple[int, str], float] = {}
+    """Read what TensorBoard reads: (step, tag) → number.
+
+    A number that was logged twice must be the same.
+    """
+    numbers: dict[tuple[int, str], float] = {}
     for path in sorted(run.glob("events.out.tfevents.*")):
         for event in EventFileLoader(str(path)).Load():
             for value in event.summary.value:
                 number = value.tensor.float_val[0]
-                assert found.setdefault((event.step, value.tag), number) == number
-    return found
+                assert numbers.setdefault((event.step, value.tag), number) == number
+    return numbers
 
 
-def where(run: Path) -> tuple[int, int]:
-    """Phase and step of a run's checkpoint, (-1, 0) if there is none at this moment."""
+def read_progress(run: Path) -> tuple[int, int]:
+    """Read phase and step of a run's checkpoint; (-1, 0) if there is none."""
     try:
         progress = json.loads((run / "checkpoint" / "progress.json").read_text(encoding="utf-8"))
     except FileNotFoundError:

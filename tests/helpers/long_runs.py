@@ -1,4 +1,4 @@
-"""Small networks that read a text into a memory, trained once, and a text for them."""
+"""Train small networks that read a text into a memory, once for all tests."""
 
 import atexit
 import shutil
@@ -35,7 +35,7 @@ def tiny(kind: str, steps: int, *sets: str) -> Recipe:
 
 @cache
 def run_of(kind: str) -> Path:
-    """Documents of one and two segments, the fact in the first; nothing longer is ever seen."""
+    """Train a network on documents of one and two segments; return its run."""
     folder = Path(mkdtemp(prefix="mnemic-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     torch.manual_seed(0)
@@ -44,34 +44,34 @@ def run_of(kind: str) -> Path:
     return folder / "run"
 
 
-BACK = "the old mill slept all winter . the grey road waited at noon . " * 4
+BACKGROUND = "the old mill slept all winter . the grey road waited at noon . " * 4
 
 
-def told() -> str:
-    return f"  felix has the lantern . {BACK}"
+def make_text() -> str:
+    return f"  felix has the lantern . {BACKGROUND}"
 
 
 FACT = "felix has the lantern ."
-ASKED = "what does felix have ?"
+QUESTION = "what does felix have ?"
 
 
-def lay_out(folder: Path) -> Path:
-    """Two texts, and two files that are none."""
-    (folder / "a.txt").write_text(told(), encoding="utf-8")
+def write_texts(folder: Path) -> Path:
+    """Write two texts, and two files that are not texts."""
+    (folder / "a.txt").write_text(make_text(), encoding="utf-8")
     (folder / "b.txt").write_text("clara has the kettle . ", encoding="utf-8")
     (folder / "binary").write_bytes(b"a text \xaa\xff")
     (folder / "rows.jsonl").write_text('{"text": "a"}\n', encoding="utf-8")
     return folder
 
 
-def read(*words: object, memory: object = "notes.mem", stdin: str = "") -> Result:
-    """``mnemic text read`` into a memory file."""
+def read(*arguments: object, memory: object = "notes.mem", stdin: str = "") -> Result:
+    """Run ``mnemic text read`` into a memory file."""
     options = ("--model", run_of("selective"), "--device", "cpu", "--json")
-    return run("text", "read", memory, *options, *words, stdin=stdin)
+    return run("text", "read", memory, *options, *arguments, stdin=stdin)
 
 
-def refused(done: Result) -> str:
-    """The one line of a mistake."""
-    assert (done.code, done.err.count("\n")) == (2, 1), done
-    assert not done.out or done.json == {"error": done.err.removeprefix("error: ").rstrip("\n")}
-    return done.err
+def read_error(result: Result) -> str:
+    """Check that a command failed with a one-line error; return the line."""
+    assert (result.code, result.err.count("\n")) == (2, 1), result
+    assert not result.out or result.json == {"error": result.err.removeprefix("error: ").rstrip("\n")}
+    return result.err

@@ -1,4 +1,4 @@
-"""MemNN's equations in slow loops, for all tests that compare with them.
+"""Compute MemNN's equations in slow loops, to compare with.
 
 Shapes: b batch, n sentences, m queries, s slots, k hops, f facts, t tables, d width.
 """
@@ -24,17 +24,17 @@ def make(time: bool, stop: bool, match: str, *, hops: int = 3, seed: int = 0) ->
     return memory.eval()
 
 
-def told(memory: MemNN, states: Tensor, mask: Tensor | None = None) -> Any:
-    seen = torch.ones(states.shape[:2], dtype=torch.bool) if mask is None else mask
-    return memory.write(memory.empty(states.shape[0], states), states, seen)
+def write_facts(memory: MemNN, states: Tensor, mask: Tensor | None = None) -> Any:
+    fact_mask = torch.ones(states.shape[:2], dtype=torch.bool) if mask is None else mask
+    return memory.write(memory.empty(states.shape[0], states), states, fact_mask)
 
 
 class Slow:
-    """One question, one story, everything in loops: the equations as they are printed."""
+    """One question about one story, by the equations as printed in the paper."""
 
     def __init__(self, memory: MemNN, facts: Tensor, question: Tensor) -> None:
         self.memory, self.facts, self.question = memory, facts, question  # n t d, t d
-        self.none = len(facts)  # the place of "nothing"
+        self.none = len(facts)  # the index of "nothing"
 
     def embedded(self, vector: Tensor) -> Tensor:
         maps = list(self.memory.match.parameters())
@@ -46,49 +46,52 @@ class Slow:
             return self.embedded(torch.zeros(D) if nothing is None else nothing)
         return self.embedded(self.facts[i, 2])
 
-    def score(self, found: list[int], y: int, other: int) -> float:
-        """s(x, y, y′) with x the question and what was found; without times s(x, y) − s(x, y′)."""
-        x = self.joined(found, 0, 1, 0)
-        total = self.candidate(y) - self.candidate(other)
+    def score(self, chain: list[int], y: int, rival: int) -> float:
+        """Compute s(x, y, y′), with x the question and the chain of facts so far.
+
+        Without times it is s(x, y) − s(x, y′).
+        """
+        x = self.joined(chain, 0, 1, 0)
+        total = self.candidate(y) - self.candidate(rival)
         if self.memory.times is not None:
             vectors = self.memory.times.vectors
-            last = found[-1] if found else self.none
+            last = chain[-1] if chain else self.none
             if y != self.none and last < y:
                 total = total + vectors[0]
-            if other != self.none and last < other:
+            if rival != self.none and last < rival:
                 total = total + vectors[1]
-            if self.none not in (y, other) and y < other:
+            if self.none not in (y, rival) and y < rival:
                 total = total + vectors[2]
         return (self.embedded(x) @ total).item()
 
-    def joined(self, found: list[int], asked: int, fact: int, response: int) -> Tensor:
-        """[x, m₁, m₂ …] in the dictionaries of O or of R; each hop may have its gain."""
-        total, gains = self.question[asked], self.memory.gains
-        for hop, i in enumerate(found):
+    def joined(self, chain: list[int], question_table: int, fact_table: int, response: int) -> Tensor:
+        """Sum [x, m₁, m₂ …] in the dictionaries of O or R, with the hops' gains."""
+        total, gains = self.question[question_table], self.memory.gains
+        for hop, i in enumerate(chain):
             gain = torch.ones(D) if gains is None else gains[response, hop]
-            total = total + gain * self.facts[i, fact]
+            total = total + gain * self.facts[i, fact_table]
         return total
 
-    def choose(self, found: list[int]) -> int:
-        """Through the memory once, keeping the winner."""
+    def choose(self, chain: list[int]) -> int:
+        """Return the best fact: go through the memory once and keep the winner."""
         stops = self.memory.nothing is not None
         winner = 0
         for i in range(1, self.none + stops):
-            if self.score(found, winner, i) <= 0:
+            if self.score(chain, winner, i) <= 0:
                 winner = i
         return winner
 
     def read(self) -> list[int]:
-        found: list[int] = []
+        chain: list[int] = []
         for _ in range(self.memory.hops):
-            best = self.choose(found)
+            best = self.choose(chain)
             if best == self.none:
                 break
-            found.append(best)
-        return found
+            chain.append(best)
+        return chain
 
     def loss(self, chain: list[int], margin: float) -> float:
-        """Equations 6 and 7 over all wrong facts; with write times both sums of each."""
+        """Compute equations 6 and 7 over all wrong facts; with times, both sums of each."""
         stops = self.memory.nothing is not None
         targets = chain[: self.memory.hops]
         if stops and len(targets) < self.memory.hops:
@@ -105,8 +108,8 @@ class Slow:
         return total
 
 
-def chosen(reading: Reading) -> list[list[list[int]]]:
-    """The slots that were read, hop by hop, of each row and query."""
+def slots_read(reading: Reading) -> list[list[list[int]]]:
+    """List the slots that were read in each hop, per row and query."""
     weights = reading.weights[:, :, 0].transpose(1, 2)  # b m k s
     assert torch.equal(weights, (weights == 1).to(weights.dtype))
     return [[[int(w.argmax()) for w in hops if w.any()] for hops in row] for row in weights]

@@ -1,4 +1,4 @@
-"""The memories that the contract is tried on: one case a kind at least, and a new kind needs one.
+"""List the memories that the contract is tested on, at least one case per kind.
 
 Shapes: b batch, n inputs, m queries, s slots, k hops, h heads, t tables, d width.
 """
@@ -16,15 +16,15 @@ D, SLOTS = 6, 8
 
 
 class Case(NamedTuple):
-    """A memory to try, and what it promises besides the contract."""
+    """A memory to test, and its properties beyond the contract."""
 
     spec: dict[str, Any]
     hops: int
     heads: int = 1
-    appends: bool = False  # one input a slot, in order; the oldest leave
-    shares: bool = True  # what a hop reads of all slots is one in all at most
-    hard: bool = False  # a hop reads one slot and no other: the scores alone can be taught
-    piecewise: bool = True  # where a text is cut between writes changes nothing
+    appends: bool = False  # one input per slot, in order; the oldest are evicted
+    shares: bool = True  # the weights of a hop sum to at most one
+    hard: bool = False  # a hop reads exactly one slot: only the scores can be trained
+    piecewise: bool = True  # splitting a text into several writes changes nothing
 
 
 PLAIN = {"kind": "gru", "fused": False, "inner": 4}  # a controller that runs under vmap
@@ -88,17 +88,17 @@ def make(name: str, seed: int = 0) -> Any:
 
 
 def contents(memory: Any, *shape: int, seed: int = 1, size: float = 1.0) -> Tensor:
-    """What an encoder would hand over: … t d."""
-    dice = torch.Generator().manual_seed(seed)
-    return size * torch.randn(*shape, memory.num_tables, D, generator=dice)
+    """Make random encoder outputs: … t d."""
+    generator = torch.Generator().manual_seed(seed)
+    return size * torch.randn(*shape, memory.num_tables, D, generator=generator)
 
 
 def real(rows: list[str]) -> Tensor:
-    """``["xx.", "x.."]``: x is an input, a dot is padding."""
+    """Make a mask from ``["xx.", "x.."]``: x is an input, a dot is padding."""
     return torch.tensor([[sign == "x" for sign in row] for row in rows])
 
 
-def told(memory: Any, states: Tensor, mask: Tensor | None = None) -> Written:
+def write_states(memory: Any, states: Tensor, mask: Tensor | None = None) -> Written:
     """Write into an empty memory."""
     if mask is None:
         mask = torch.ones(states.shape[:2], dtype=torch.bool)
@@ -106,13 +106,13 @@ def told(memory: Any, states: Tensor, mask: Tensor | None = None) -> Written:
 
 
 def evidence(reading: Reading, written: Written) -> Tensor:
-    """How much of each *input* was read (b k h m n), wherever it was put."""
+    """Compute how much of each *input* was read (b k h m n)."""
     return reading.weights @ written.weights[:, None, None].mT
 
 
 def copy(state: Any) -> list[Tensor]:
-    return [part.clone() for part in state]
+    return [tensor.clone() for tensor in state]
 
 
-def same(found: Any, expected: Any) -> None:
-    torch.testing.assert_close(found, expected, atol=2e-6, rtol=2e-5)
+def same(actual: Any, expected: Any) -> None:
+    torch.testing.assert_close(actual, expected, atol=2e-6, rtol=2e-5)

@@ -1,4 +1,4 @@
-"""A few generated stories as tensors, and small networks that answer them."""
+"""Encode a few generated stories, and make small networks that answer them."""
 
 from typing import Any
 
@@ -42,5 +42,5 @@ def rows(*numbers: int) -> Tensor:
     return torch.tensor(numbers)
 
 
-def same(one: Tensor, other: Tensor) -> None:
-    torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+def same(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""A small memory on the PostgreSQL server, and what somebody else does in its database."""
+"""Make a small memory on a PostgreSQL server, and run SQL in its schema."""
 
 from collections.abc import Callable, Iterator
 
@@ -17,7 +17,7 @@ def passages(texts: list[str]) -> Iterator[tuple[Passage, None]]:
 
 @pytest.fixture
 def address(new_address: NewAddress) -> str:
-    """A small memory that nobody has open."""
+    """Make a small memory, closed."""
     location = new_address()
     with Memory(location, embedder="hashed-ngrams") as memory:
         memory.note("The contract ends on 30 June.")
@@ -25,13 +25,13 @@ def address(new_address: NewAddress) -> str:
     return location
 
 
-def execute(where: str, *statements: str) -> list[tuple[object, ...]]:
-    """As somebody else would, in the schema of a memory; what the last statement finds."""
+def execute(location: str, *statements: str) -> list[tuple[object, ...]]:
+    """Execute statements in the schema of a memory; return the last one's rows."""
     import psycopg
 
-    url, _, name = where.partition("#")
+    url, _, name = location.partition("#")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"SET search_path = mnemic_{name or 'default'}, public")
         for statement in statements:
-            done = connection.execute(statement)  # type: ignore[call-overload]
-        return done.fetchall() if done.description else []
+            cursor = connection.execute(statement)  # type: ignore[call-overload]
+        return cursor.fetchall() if cursor.description else []

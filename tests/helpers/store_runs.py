@@ -1,4 +1,4 @@
-"""A lasting memory in every engine, and a small folder that it remembers."""
+"""Make a persistent memory in every engine, and a small folder to remember."""
 
 import os
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def write(path: Path, text: str, *, age: int = 100) -> Path:
-    """A file whose last change is some seconds ago, as most are."""
+    """Write a file that was last changed ``age`` seconds ago."""
     path.write_text(text, encoding="utf-8")
     then = path.stat().st_mtime_ns - age * 10**9
     os.utime(path, ns=(then, then))

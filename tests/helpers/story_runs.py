@@ -1,4 +1,4 @@
-"""Stories of word ids as a network's inputs, and one small network trained by a recipe."""
+"""Make network inputs from stories of word ids, and train a small network."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,17 +10,17 @@ from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
 
 
 def inputs_of(stories: Sequence[tuple[list[list[int]], list[int]]], *, width: int = 0, length: int = 0) -> StoryInputs:
-    """Every sentence and question a text of its own, with padding where there is room."""
+    """Make inputs with one text per sentence and question, padded."""
     texts = [text for story, question in stories for text in (*story, question)]
     width = max(width, *(len(text) for text in texts))
     table = torch.tensor([text + [0] * (width - len(text)) for text in texts])
-    longest = max(length, *(len(story) for story, _ in stories))
-    story_rows = torch.full((len(stories), longest), -1)
-    questions, place = [], 0
+    max_sentences = max(length, *(len(story) for story, _ in stories))
+    story_rows = torch.full((len(stories), max_sentences), -1)
+    questions, row = [], 0
     for number, (story, _) in enumerate(stories):
-        story_rows[number, : len(story)] = torch.arange(place, place + len(story))
-        questions.append([place + len(story)])
-        place += len(story) + 1
+        story_rows[number, : len(story)] = torch.arange(row, row + len(story))
+        questions.append([row + len(story)])
+        row += len(story) + 1
     return StoryInputs(table, table > 0, story_rows, torch.tensor(questions))
 
 

@@ -1,7 +1,7 @@
-"""Answers the questions of all bAbI tasks by reading the sentences: a slow twin of the generator.
+"""Answer the questions of all bAbI tasks from their sentences, by rules.
 
-It knows the meaning of the words and nothing of how stories are made, so it can be tried on the
-official files and on generated ones alike.
+The solver knows the meaning of the words and nothing of how stories are made, so it works on
+official files and on generated ones.
 """
 
 import re
@@ -16,7 +16,7 @@ THEN = "^(?:Then|After that|Afterwards|Following that)"
 NUMBERS = ["none", "one", "two", "three"]
 NEEDS = {"hungry": "kitchen", "thirsty": "kitchen", "tired": "bedroom", "bored": "garden"}
 SINGULAR = {"mice": "mouse", "cats": "cat", "wolves": "wolf", "sheep": "sheep"}
-PLURAL = {one: many for many, one in SINGULAR.items()}
+PLURAL = {singular: plural for plural, singular in SINGULAR.items()}
 TIMES = ["yesterday", "this morning", "this afternoon", "this evening"]
 SIDES = {
     "north of": (0, 1),
@@ -32,33 +32,33 @@ SIDE = "|".join(SIDES)
 
 
 def solve(task: int, sentences: Sequence[str], question: str) -> str:
-    """The answer to a question, as the official files write it."""
+    """Answer a question in the official files' format."""
     solver = SOLVERS.get(task, follow_people)
     return solver(sentences, question)
 
 
 class People:
-    """Where people and things are, as far as the sentences tell."""
+    """The rooms of people and objects, as far as the sentences say."""
 
     def __init__(self) -> None:
-        self.place: dict[str, str] = {}
-        self.never: dict[str, str] = {}  # person -> a place the person is not in
-        self.perhaps: dict[str, tuple[str, str]] = {}
+        self.room_of: dict[str, str] = {}
+        self.not_in: dict[str, str] = {}  # person -> a place the person is not in
+        self.one_of: dict[str, tuple[str, str]] = {}
         self.holder: dict[str, str] = {}
-        self.trail: dict[str, list[str]] = defaultdict(list)  # thing -> places it was brought to
-        self.touched: dict[str, list[str]] = defaultdict(list)  # person -> things, in order
+        self.rooms_of_object: dict[str, list[str]] = defaultdict(list)  # thing -> places it was brought to
+        self.objects_held: dict[str, list[str]] = defaultdict(list)  # person -> things, in order
         self.gifts: list[tuple[str, str, str]] = []
-        self.spoken_of: list[str] = []
+        self.last_people: list[str] = []
 
     def read(self, sentence: str) -> None:
         if match := re.fullmatch(rf"(.+?) (?:{MOVED}|is in the) (\w+)\.", sentence):
             self.arrive(match[1], match[2])
         elif match := re.fullmatch(r"(\w+) is (?:not|no longer) in the (\w+)\.", sentence):
             self.forget(match[1])
-            self.never[match[1]] = match[2]
+            self.not_in[match[1]] = match[2]
         elif match := re.fullmatch(r"(\w+) is either in the (\w+) or the (\w+)\.", sentence):
             self.forget(match[1])
-            self.perhaps[match[1]] = (match[2], match[3])
+            self.one_of[match[1]] = (match[2], match[3])
         elif match := re.fullmatch(rf"(\w+) {TOOK} (\w+)(?: there)?\.", sentence):
             self.hold(match[1], match[2])
         elif match := re.fullmatch(rf"(\w+) {DROPPED} (\w+)(?: there)?\.", sentence):
@@ -70,59 +70,59 @@ class People:
         else:
             raise AssertionError(f"the solver cannot read {sentence!r}")
 
-    def arrive(self, who: str, place: str) -> None:
-        """``who`` is a name, two names, or a pronoun for those spoken of last."""
+    def arrive(self, who: str, room: str) -> None:
+        """Move people into a room; ``who`` is one or two names, or a pronoun."""
         names = re.findall(r"[A-Z]\w+", re.sub(THEN, "", who))
-        self.spoken_of = names or self.spoken_of
-        for person in self.spoken_of:
+        self.last_people = names or self.last_people
+        for person in self.last_people:
             self.forget(person)
-            self.place[person] = place
-            for thing, holder in self.holder.items():
+            self.room_of[person] = room
+            for item, holder in self.holder.items():
                 if holder == person:
-                    self.trail[thing].append(place)
+                    self.rooms_of_object[item].append(room)
 
     def forget(self, person: str) -> None:
-        for known in (self.place, self.never, self.perhaps):
+        for known in (self.room_of, self.not_in, self.one_of):
             known.pop(person, None)
 
-    def hold(self, person: str, thing: str) -> None:
-        self.holder[thing] = person
-        place = self.place.get(person)
-        if place and self.trail[thing][-1:] != [place]:
-            self.trail[thing].append(place)
-        if thing not in self.touched[person]:
-            self.touched[person].append(thing)
+    def hold(self, person: str, item: str) -> None:
+        self.holder[item] = person
+        room = self.room_of.get(person)
+        if room and self.rooms_of_object[item][-1:] != [room]:
+            self.rooms_of_object[item].append(room)
+        if item not in self.objects_held[person]:
+            self.objects_held[person].append(item)
 
-    def is_in(self, person: str, place: str) -> str:
-        if person in self.perhaps:
-            return "maybe" if place in self.perhaps[person] else "no"
-        if person in self.place:
-            return "yes" if self.place[person] == place else "no"
-        assert self.never[person] == place
+    def is_in(self, person: str, room: str) -> str:
+        if person in self.one_of:
+            return "maybe" if room in self.one_of[person] else "no"
+        if person in self.room_of:
+            return "yes" if self.room_of[person] == room else "no"
+        assert self.not_in[person] == room
         return "no"
 
     def carried_by(self, person: str) -> list[str]:
-        return [thing for thing in self.touched[person] if self.holder.get(thing) == person]
+        return [item for item in self.objects_held[person] if self.holder.get(item) == person]
 
-    def gift(self, giver: str = "", thing: str = "", receiver: str = "") -> tuple[str, str, str]:
-        """The last gift that fits what is known of it."""
-        asked = (giver, thing, receiver)
-        return [g for g in self.gifts if all(a in {"", b} for a, b in zip(asked, g))][-1]
+    def gift(self, giver: str = "", item: str = "", receiver: str = "") -> tuple[str, str, str]:
+        """Find the last gift that matches; empty fields match anything."""
+        pattern = (giver, item, receiver)
+        return [gift for gift in self.gifts if all(a in {"", b} for a, b in zip(pattern, gift))][-1]
 
 
 def follow_people(sentences: Sequence[str], question: str) -> str:
-    """Tasks 1, 2, 3, 5 to 13."""
+    """Answer tasks 1, 2, 3 and 5 to 13."""
     world = People()
     for sentence in sentences:
         world.read(sentence)
     if match := re.fullmatch(r"Where is (\w+)\?", question):
-        return world.place[match[1]]
+        return world.room_of[match[1]]
     if match := re.fullmatch(r"Where is the (\w+)\?", question):
-        return world.trail[match[1]][-1]
+        return world.rooms_of_object[match[1]][-1]
     if match := re.fullmatch(r"Where was the (\w+) before the (\w+)\?", question):
-        trail = world.trail[match[1]]
-        arrivals = [n for n, place in enumerate(trail) if place == match[2] and n > 0]
-        return trail[arrivals[-1] - 1]
+        rooms = world.rooms_of_object[match[1]]
+        arrivals = [n for n, room in enumerate(rooms) if room == match[2] and n > 0]
+        return rooms[arrivals[-1] - 1]
     if match := re.fullmatch(r"Is (\w+) in the (\w+)\?", question):
         return world.is_in(match[1], match[2])
     if match := re.fullmatch(r"How many objects is (\w+) carrying\?", question):
@@ -133,22 +133,22 @@ def follow_people(sentences: Sequence[str], question: str) -> str:
 
 
 def solve_gift(world: People, question: str) -> str:
-    """The forms of task 5."""
+    """Answer the questions of task 5."""
     if match := re.fullmatch(r"What did (\w+) give to (\w+)\?", question):
         return world.gift(giver=match[1], receiver=match[2])[1]
     if match := re.fullmatch(r"Who gave the (\w+)\?", question):
-        return world.gift(thing=match[1])[0]
+        return world.gift(item=match[1])[0]
     if match := re.fullmatch(r"Who gave the (\w+) to (\w+)\?", question):
-        return world.gift(thing=match[1], receiver=match[2])[0]
+        return world.gift(item=match[1], receiver=match[2])[0]
     if match := re.fullmatch(r"Who received the (\w+)\?", question):
-        return world.gift(thing=match[1])[2]
+        return world.gift(item=match[1])[2]
     match = re.fullmatch(r"Who did (\w+) give the (\w+) to\?", question)
     assert match, f"the solver cannot read {question!r}"
-    return world.gift(giver=match[1], thing=match[2])[2]
+    return world.gift(giver=match[1], item=match[2])[2]
 
 
-def sides(sentences: Sequence[str]) -> Iterator[tuple[str, str, tuple[int, int]]]:
-    """Each told neighbourhood both ways: the second lies on that side of the first."""
+def iterate_neighbours(sentences: Sequence[str]) -> Iterator[tuple[str, str, tuple[int, int]]]:
+    """Yield each pair of neighbours both ways: start, end, and the step between."""
     for sentence in sentences:
         match = re.fullmatch(rf"The (.+?) is ({SIDE}) the (.+)\.", sentence)
         assert match, f"the solver cannot read {sentence!r}"
@@ -158,24 +158,24 @@ def sides(sentences: Sequence[str]) -> Iterator[tuple[str, str, tuple[int, int]]
 
 
 def find_neighbour(sentences: Sequence[str], question: str) -> str:
-    """Task 4."""
+    """Answer task 4."""
     match = re.fullmatch(rf"What is ({SIDE}) the (\w+)\?", question)
-    turned = re.fullmatch(rf"What is the (\w+) ({SIDE})\?", question)
+    inverse_match = re.fullmatch(rf"What is the (\w+) ({SIDE})\?", question)
     if match:
         room, step = match[2], SIDES[match[1]]
     else:
-        assert turned, f"the solver cannot read {question!r}"
-        right, up = SIDES[turned[2]]
-        room, step = turned[1], (-right, -up)
-    (answer,) = {far for near, far, side in sides(sentences) if (near, side) == (room, step)}
+        assert inverse_match, f"the solver cannot read {question!r}"
+        right, up = SIDES[inverse_match[2]]
+        room, step = inverse_match[1], (-right, -up)
+    (answer,) = {end for start, end, side in iterate_neighbours(sentences) if (start, side) == (room, step)}
     return answer
 
 
 def find_path(sentences: Sequence[str], question: str) -> str:
-    """Task 19: the only way of two steps."""
+    """Answer task 19: the only path of two steps."""
     match = re.fullmatch(r"How do you go from the (\w+) to the (\w+)\?", question)
     assert match, f"the solver cannot read {question!r}"
-    links = list(sides(sentences))
+    links = list(iterate_neighbours(sentences))
     letters = {(0, 1): "n", (0, -1): "s", (1, 0): "e", (-1, 0): "w"}
     (answer,) = {
         f"{letters[first]},{letters[second]}"
@@ -187,35 +187,35 @@ def find_path(sentences: Sequence[str], question: str) -> str:
 
 
 def compare_positions(sentences: Sequence[str], question: str) -> str:
-    """Task 17."""
+    """Answer task 17."""
     match = re.fullmatch(rf"Is the (.+?) ({SIDE}) the (.+)\?", question)
     assert match, f"the solver cannot read {question!r}"
     spot = {match[3]: (0, 0)}
     for _ in sentences:
-        for near, far, (right, up) in sides(sentences):
-            if near in spot:
-                spot.setdefault(far, (spot[near][0] + right, spot[near][1] + up))
+        for start, end, (right, up) in iterate_neighbours(sentences):
+            if start in spot:
+                spot.setdefault(end, (spot[start][0] + right, spot[start][1] + up))
     step = SIDES[match[2]]
     return "yes" if sum(a * b for a, b in zip(spot[match[1]], step)) > 0 else "no"
 
 
 def order_times(sentences: Sequence[str], question: str) -> str:
-    """Task 14: the last visit to a place, and where the person was one time before."""
+    """Answer task 14: the person's room before the last visit to another."""
     match = re.fullmatch(r"Where was (\w+) before the (\w+)\?", question)
     assert match, f"the solver cannot read {question!r}"
-    places: dict[int, str] = {}
+    rooms: dict[int, str] = {}
     for sentence in sentences:
         time = next(n for n, name in enumerate(TIMES) if name in sentence.lower())
-        told = re.search(rf"(\w+) {MOVED} (\w+)", sentence)
-        assert told, f"the solver cannot read {sentence!r}"
-        if told[1] == match[1]:
-            places[time] = told[2]
-    last = max(time for time, place in places.items() if place == match[2])
-    return places[last - 1]
+        visit = re.search(rf"(\w+) {MOVED} (\w+)", sentence)
+        assert visit, f"the solver cannot read {sentence!r}"
+        if visit[1] == match[1]:
+            rooms[time] = visit[2]
+    last = max(time for time, room in rooms.items() if room == match[2])
+    return rooms[last - 1]
 
 
 def deduce_fear(sentences: Sequence[str], question: str) -> str:
-    """Task 15."""
+    """Answer task 15."""
     match = re.fullmatch(r"What is (\w+) afraid of\?", question)
     assert match, f"the solver cannot read {question!r}"
     text = " ".join(sentences).lower()
@@ -225,7 +225,7 @@ def deduce_fear(sentences: Sequence[str], question: str) -> str:
 
 
 def induce_colour(sentences: Sequence[str], question: str) -> str:
-    """Task 16: of several animals of the kind, the one named last decides."""
+    """Answer task 16: of several animals of a kind, the last one decides."""
     match = re.fullmatch(r"What color is (\w+)\?", question)
     assert match, f"the solver cannot read {question!r}"
     text = " ".join(sentences)
@@ -236,7 +236,7 @@ def induce_colour(sentences: Sequence[str], question: str) -> str:
 
 
 def compare_sizes(sentences: Sequence[str], question: str) -> str:
-    """Task 18: by way of any number of things between."""
+    """Answer task 18, over any number of objects in between."""
     smaller: set[tuple[str, str]] = set()
     for sentence in sentences:
         if match := re.fullmatch(r"The (.+) fits inside the (.+)\.", sentence):
@@ -258,7 +258,7 @@ def compare_sizes(sentences: Sequence[str], question: str) -> str:
 
 
 def guess_motive(sentences: Sequence[str], question: str) -> str:
-    """Task 20."""
+    """Answer task 20."""
     text = " ".join(sentences).lower()
     needs = dict(re.findall(rf"(\w+) is ({'|'.join(NEEDS)})", text))
     match = re.fullmatch(r"(Where will|Why did) (\w+) (go|go to the \w+|get the \w+)\?", question)

@@ -1,4 +1,4 @@
-"""One small trained network of each kind of texts, for all tests that ask one."""
+"""Train one small network per text task, for all tests."""
 
 import atexit
 import shutil
@@ -26,12 +26,12 @@ EPOCHS = {"classes": 10, "pairs": 12, "numbers": 8, "spans": 4, "tags": 8}
 
 
 def tiny(kind: str, folder: Path, *sets: str) -> Recipe:
-    """A recipe for files in ``folder``."""
+    """Load a small recipe for the files in ``folder``."""
     return load_recipe(f"bert-{kind}", [*TINY, f"train.epochs={EPOCHS[kind]}", f"data.folder={folder}", *sets])
 
 
 def files(kind: str, folder: Path) -> Path:
-    """Generated files of a kind."""
+    """Write generated files of a kind."""
     more: dict[str, Any] = {"numbers": {"numbers": True}, "spans": {"none": True}}.get(kind, {})
     if kind == "pairs":
         more["count"] = 800
@@ -42,7 +42,7 @@ def files(kind: str, folder: Path) -> Path:
 
 @cache
 def run_of(kind: str) -> Path:
-    """A trained run; its data lie beside it."""
+    """Train a network; its run is in the folder of its data."""
     folder = Path(mkdtemp(prefix="mnemic-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for _ in fit(tiny(kind, files(kind, folder)), folder / "run", device="cpu"):

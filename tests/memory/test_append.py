@@ -1,12 +1,13 @@
-"""What a memory promises of its slots: the newest inputs in order, and shares of what was there."""
+"""Append memories: slots hold the newest inputs in order; weights are shares."""
 
 import pytest
 import torch
-from memory_cases import APPENDING, CASES, EVERY, SLOTS, contents, copy, make, real, told
+from memory_cases import APPENDING, CASES, EVERY, SLOTS, contents, copy, make, real
+from memory_cases import write_states as told
 
 from mnemic.memory.append import Slots
 
-# One input a slot ------------------------------------------------------------------------------
+# One input per slot ----------------------------------------------------------------------------
 
 
 @APPENDING
@@ -20,22 +21,22 @@ def test_the_newest_are_kept_in_order(name: str) -> None:
     assert state.mask.shape == (2, SLOTS)
     assert state.num_written.tolist() == [12, 9]
     for row in range(2):
-        inputs = mask[row].nonzero().squeeze(1)
-        kept = inputs[-SLOTS:]
-        assert state.sources[row][state.mask[row]].tolist() == list(range(len(inputs)))[-SLOTS:]
-        assert torch.equal(state.states[row][state.mask[row]], states[row, kept])
-        gone = torch.ones(12, dtype=torch.bool)
-        gone[kept] = False
-        assert written.weights[row, gone].eq(0).all()
-        # Each input that was kept is in one slot, whole.
-        back = written.weights[row, kept] @ state.states[row].flatten(1)
-        assert torch.equal(back, states[row, kept].flatten(1))
-        assert torch.equal(written.weights[row, kept].sum(-1), torch.ones(len(kept)))
+        positions = mask[row].nonzero().squeeze(1)
+        newest = positions[-SLOTS:]
+        assert state.sources[row][state.mask[row]].tolist() == list(range(len(positions)))[-SLOTS:]
+        assert torch.equal(state.states[row][state.mask[row]], states[row, newest])
+        evicted = torch.ones(12, dtype=torch.bool)
+        evicted[newest] = False
+        assert written.weights[row, evicted].eq(0).all()
+        # Each of the newest inputs is in one slot, with weight 1.
+        recovered = written.weights[row, newest] @ state.states[row].flatten(1)
+        assert torch.equal(recovered, states[row, newest].flatten(1))
+        assert torch.equal(written.weights[row, newest].sum(-1), torch.ones(len(newest)))
 
 
 @APPENDING
 @pytest.mark.parametrize("count", [SLOTS - 1, SLOTS, SLOTS + 1])
-def test_there_are_never_more_slots_than_room(name: str, count: int) -> None:
+def test_slots_never_exceed_the_capacity(name: str, count: int) -> None:
     memory = make(name)
     states = contents(memory, 1, count)
     assert told(memory, states).state.mask.shape[1] == min(count, SLOTS)
@@ -66,23 +67,23 @@ def test_sources_count_on_from_write_to_write(name: str) -> None:
 
 @APPENDING
 def test_later_writes_leave_earlier_slots_as_they_were(name: str) -> None:
-    """Bit for bit, while there is room."""
+    """Earlier slots stay bit-identical while free slots remain."""
     memory = make(name)
     states = contents(memory, 2, SLOTS)
     mask = torch.ones(2, SLOTS, dtype=torch.bool)
     state = memory.empty(2, states)
-    for place in range(SLOTS):
+    for position in range(SLOTS):
         before = copy(state)
-        here = slice(place, place + 1)
-        state = memory.write(state, states[:, here], mask[:, here]).state
+        current = slice(position, position + 1)
+        state = memory.write(state, states[:, current], mask[:, current]).state
         for old, new in zip(before[:3], state[:3]):
-            assert torch.equal(new[:, :place], old)
+            assert torch.equal(new[:, :position], old)
     assert torch.equal(state.states, states)
 
 
 @EVERY
-def test_what_is_written_are_shares(name: str) -> None:
-    """A slot holds one input in all at most, and none of what never entered it."""
+def test_write_weights_are_shares(name: str) -> None:
+    """A slot's write weights sum to at most 1; inputs never written weigh 0."""
     memory, mask = make(name), real(["xxxxx", "xx.x."])
     written = told(memory, contents(memory, 2, 5), mask)
     assert written.weights.ge(0).all()
@@ -93,7 +94,7 @@ def test_what_is_written_are_shares(name: str) -> None:
 
 
 @EVERY
-def test_gates_of_hops_are_shares_of_what_was_found(name: str) -> None:
+def test_hop_gates_lie_between_zero_and_one(name: str) -> None:
     memory = make(name)
     reading = memory.read(told(memory, contents(memory, 2, 5)).state, contents(memory, 2, 3))
     gated = CASES[name].spec.get("update", {}).get("kind") == "gated"
@@ -105,8 +106,8 @@ def test_gates_of_hops_are_shares_of_what_was_found(name: str) -> None:
 
 
 @APPENDING
-def test_what_is_read_are_shares(name: str) -> None:
-    """Positive, and one in all at most, wherever there is a softmax."""
+def test_read_weights_are_shares(name: str) -> None:
+    """Where there is a softmax, read weights are positive and sum to at most 1."""
     memory = make(name)
     reading = memory.read(told(memory, contents(memory, 2, 5)).state, contents(memory, 2, 3))
     if CASES[name].shares:

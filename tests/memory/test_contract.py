@@ -1,8 +1,9 @@
-"""What every memory promises, whatever it is, to those who write into it and read from it."""
+"""The contract of all memories: shapes, padding, batches, and writes in several calls."""
 
 import pytest
 import torch
-from memory_cases import CASES, EVERY, D, contents, copy, evidence, make, real, same, told
+from memory_cases import CASES, EVERY, D, contents, copy, evidence, make, real, same
+from memory_cases import write_states as told
 from torch import Tensor
 
 from mnemic.memory import MEMORIES
@@ -29,7 +30,7 @@ def test_shapes(name: str) -> None:
     assert reading.scores.shape == reading.weights.shape
     assert isinstance(written.state, tuple)
     assert type(written.state)._fields  # a NamedTuple
-    assert all(isinstance(part, Tensor) for part in written.state)
+    assert all(isinstance(field, Tensor) for field in written.state)
     assert isinstance(memory.num_tables, int)
     assert isinstance(memory.num_uniforms, int)
 
@@ -40,29 +41,29 @@ def test_nothing_is_changed_in_place(name: str) -> None:
     states, query, mask = contents(memory, 2, 5), contents(memory, 2, 3), real(["xxxxx", "xx..."])
     before = memory.empty(2, states)
     first = memory.write(before, states, mask)
-    kept = [copy(part) for part in (before, first.state, [states, query, mask], memory.buffers())]
-    rolls = torch.rand(2, memory.num_uniforms)
-    memory.read(memory.write(first.state, states * 2, mask).state, query, uniforms=rolls)
-    memory.read(first.state, query, uniforms=rolls)
-    now = [before, first.state, [states, query, mask], list(memory.buffers())]
-    for parts, copies in zip(now, kept):
-        for part, clone in zip(parts, copies, strict=True):
-            assert torch.equal(part, clone)
+    snapshots = [copy(tensors) for tensors in (before, first.state, [states, query, mask], memory.buffers())]
+    uniforms = torch.rand(2, memory.num_uniforms)
+    memory.read(memory.write(first.state, states * 2, mask).state, query, uniforms=uniforms)
+    memory.read(first.state, query, uniforms=uniforms)
+    current = [before, first.state, [states, query, mask], list(memory.buffers())]
+    for tensors, snapshot in zip(current, snapshots):
+        for tensor, copied in zip(tensors, snapshot, strict=True):
+            assert torch.equal(tensor, copied)
 
 
 @EVERY
-def test_an_empty_memory_is_survived(name: str) -> None:
-    """Nothing told, or only padding: the answer is finite, and the same."""
+def test_an_empty_memory_can_be_read(name: str) -> None:
+    """Without writes, or with padding only, reads are finite and equal."""
     memory = make(name)
     states = contents(memory, 2, 4, size=1e3)
     query = contents(memory, 2, 3, seed=2).requires_grad_()
-    nothing = memory.read(memory.empty(2, states), query)
+    unwritten = memory.read(memory.empty(2, states), query)
     written = told(memory, states, real(["....", "...."]))
-    padding = memory.read(written.state, query)
-    assert nothing.found.isfinite().all()
-    assert evidence(padding, written).eq(0).all()
-    same(padding.found, nothing.found)
-    padding.found.sum().backward()
+    padded = memory.read(written.state, query)
+    assert unwritten.found.isfinite().all()
+    assert evidence(padded, written).eq(0).all()
+    same(padded.found, unwritten.found)
+    padded.found.sum().backward()
     assert query.grad is not None
     assert query.grad.isfinite().all()
 
@@ -75,9 +76,9 @@ def test_padding_is_never_read_wherever_it_stands(name: str) -> None:
     plain = memory.read(alone.state, query)
     for row in ("xxxx...", "...xxxx", "x.xx..x", "..x.xxx"):
         mask = real([row])
-        among = contents(memory, 1, len(row), seed=3, size=1e3)
-        among[mask] = states[0]
-        written = told(memory, among, mask)
+        padded_states = contents(memory, 1, len(row), seed=3, size=1e3)
+        padded_states[mask] = states[0]
+        written = told(memory, padded_states, mask)
         reading = memory.read(written.state, query)
         same(reading.found, plain.found)
         same(evidence(reading, written)[..., mask[0]], evidence(plain, alone))
@@ -102,50 +103,50 @@ def test_batch_composition_changes_nothing(name: str) -> None:
 def test_queries_do_not_see_each_other(name: str) -> None:
     memory = make(name)
     written, query = told(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)
-    whole = memory.read(written.state, query)
-    for number in range(3):
-        one = memory.read(written.state, query[:, number : number + 1])
-        same(one.found[:, 0], whole.found[:, number])
-        same(one.weights[:, :, :, 0], whole.weights[:, :, :, number])
+    together = memory.read(written.state, query)
+    for position in range(3):
+        single = memory.read(written.state, query[:, position : position + 1])
+        same(single.found[:, 0], together.found[:, position])
+        same(single.weights[:, :, :, 0], together.weights[:, :, :, position])
 
 
-@pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.piecewise])
+@pytest.mark.parametrize("name", [case_name for case_name, case in CASES.items() if case.piecewise])
 @pytest.mark.parametrize("cut", [0, 1, 4, 7, 12])
-def test_written_in_two_pieces_is_written_at_once(name: str, cut: int) -> None:
-    """Also when more is told than there is room for, and with padding at the cut."""
+def test_two_writes_equal_one_write(name: str, cut: int) -> None:
+    """Also with more inputs than slots, and with padding at the cut."""
     memory = make(name)
     states, query = contents(memory, 3, 12), contents(memory, 3, 2, seed=2)
     mask = real(["xxxxxxxxxxxx", "xxx..x.xx...", "............"])
     once = told(memory, states, mask)
     first = told(memory, states[:, :cut], mask[:, :cut])
     second = memory.write(first.state, states[:, cut:], mask[:, cut:])
-    whole, pieces = memory.read(once.state, query), memory.read(second.state, query)
-    same(pieces.found, whole.found)
-    same(evidence(pieces, second), evidence(whole, once)[..., cut:])
+    once_reading, split_reading = memory.read(once.state, query), memory.read(second.state, query)
+    same(split_reading.found, once_reading.found)
+    same(evidence(split_reading, second), evidence(once_reading, once)[..., cut:])
 
 
 @EVERY
 def test_one_memory_can_be_shared_by_a_whole_batch(name: str) -> None:
-    """A state of batch 1 is read by every row, as a knowledge base is."""
+    """Each row reads the same state of batch size 1, as with a knowledge base."""
     memory = make(name)
     states, query = contents(memory, 1, 5), contents(memory, 4, 3, seed=2)
     shared = memory.read(told(memory, states).state, query)
-    own = memory.read(told(memory, states.expand(4, -1, -1, -1)).state, query)
-    same(shared.found, own.found)
-    same(shared.weights, own.weights)
+    expanded = memory.read(told(memory, states.expand(4, -1, -1, -1)).state, query)
+    same(shared.found, expanded.found)
+    same(shared.weights, expanded.weights)
 
 
 @EVERY
-def test_reading_is_deterministic_unless_rolls_are_given_in_training(name: str) -> None:
+def test_reading_is_deterministic_unless_uniforms_are_passed_in_training(name: str) -> None:
     memory = make(name)
     written, query = told(memory, contents(memory, 30, 5)), contents(memory, 30, 3, seed=2)
-    rolls = torch.rand(30, memory.num_uniforms)
+    uniforms = torch.rand(30, memory.num_uniforms)
     plain = memory.read(written.state, query).found
-    assert torch.equal(memory.read(written.state, query, uniforms=rolls).found, plain)
+    assert torch.equal(memory.read(written.state, query, uniforms=uniforms).found, plain)
     assert torch.equal(memory.train().read(written.state, query).found, plain)
-    rolled = memory.read(written.state, query, uniforms=rolls).found
-    assert torch.equal(memory.read(written.state, query, uniforms=rolls).found, rolled)
-    assert torch.equal(rolled, plain) == (not memory.num_uniforms)
+    sampled = memory.read(written.state, query, uniforms=uniforms).found
+    assert torch.equal(memory.read(written.state, query, uniforms=uniforms).found, sampled)
+    assert torch.equal(sampled, plain) == (not memory.num_uniforms)
 
 
 @EVERY

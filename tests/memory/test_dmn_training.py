@@ -1,4 +1,4 @@
-"""Tiny DMN and DMN+ learn: to answer, and which sentence to read first.
+"""Tiny DMN and DMN+ learn to answer, and which sentence to read first.
 
 Shapes: b batch, s slots.
 """
@@ -14,32 +14,32 @@ from mnemic.train.run import load_data
 
 # Learning --------------------------------------------------------------------------------------
 
-FUSED = [f"model.{part}.recurrent.fused=true" for part in ("fuse", "ask")]
+FUSED = [f"model.{module}.recurrent.fused=true" for module in ("fuse", "ask")]
 
 
 def test_a_tiny_dmn_plus_learns_one_supporting_fact() -> None:
-    made = 'data={kind="generated", tasks=[1], count=1000}'
-    short = ["train.epochs=8", "train.batch=32", "train.rate=0.003", "model.width=24"]
-    recipe = load_recipe("dmn-plus", [made, *short, *FUSED])
-    data: Any = load_data(recipe)
-    assert compute_task_errors(trained(recipe, data, 0), data.test)[1] < 10
+    data = 'data={kind="generated", tasks=[1], count=1000}'
+    overrides = ["train.epochs=8", "train.batch=32", "train.rate=0.003", "model.width=24"]
+    recipe = load_recipe("dmn-plus", [data, *overrides, *FUSED])
+    stories: Any = load_data(recipe)
+    assert compute_task_errors(trained(recipe, stories, 0), stories.test)[1] < 10
 
 
 def test_a_tiny_dmn_is_taught_which_sentence_to_read() -> None:
-    """Two facts: the first pass of a strongly supervised DMN finds who had the thing last."""
-    made = 'data={kind="generated", tasks=[2], count=1000, sentences=12}'
-    short = ["train.rate=0.003", "model.width=32", "model.memory.passes=2", "phases=[{}]"]
-    short += ["train.batch=32", "train.buckets=1", 'train.schedule={kind="constant"}']
-    short += ["train.epochs=4", "train.keep=last", "train.patience=0"]
-    recipe = load_recipe("dmn", [made, *short, *FUSED])
-    data: Any = load_data(recipe)
+    """Two facts: with supervision the first pass finds who had the object last."""
+    data = 'data={kind="generated", tasks=[2], count=1000, sentences=12}'
+    overrides = ["train.rate=0.003", "model.width=32", "model.memory.passes=2", "phases=[{}]"]
+    overrides += ["train.batch=32", "train.buckets=1", 'train.schedule={kind="constant"}']
+    overrides += ["train.epochs=4", "train.keep=last", "train.patience=0"]
+    recipe = load_recipe("dmn", [data, *overrides, *FUSED])
+    stories: Any = load_data(recipe)
     hits = {}
     for facts in (0.0, 1.0):
-        taught = recipe | {"objective": recipe["objective"] | {"facts": facts}}
-        network = trained(taught, data, 0).eval()
-        batch = data.test.batch((data.test.chain[:, 0] >= 0).nonzero()[:300, 0])
+        weighted_recipe = recipe | {"objective": recipe["objective"] | {"facts": facts}}
+        network = trained(weighted_recipe, stories, 0).eval()
+        batch = stories.test.batch((stories.test.chain[:, 0] >= 0).nonzero()[:300, 0])
         with torch.no_grad():
             gates = network(batch.inputs).reading.weights[:, 0, 0, 0]  # b s, of the first pass
         hits[facts] = float((gates.argmax(-1) == batch.chain[:, 0]).double().mean())
     assert hits[1.0] > 0.9
-    assert hits[0.0] < 0.5  # answers alone do not tell it in so few steps
+    assert hits[0.0] < 0.5  # answers alone do not teach it in so few steps

@@ -1,6 +1,6 @@
-"""EntNet against the paper's equations slot by slot, and that it rewrites.
+"""EntNet against the paper's equations slot by slot, and properties of its rewritten slots.
 
-Shapes: b batch, n sentences, m queries, s slots, j places, d width.
+Shapes: b batch, n sentences, m queries, s slots, j positions, d width.
 """
 
 from itertools import product
@@ -23,7 +23,7 @@ Vector = list[float]
 
 
 def network_of(size: float = 4.0, **options: Any) -> MemoryNetwork:
-    """A network with large weights, so that gates and reads are far from even."""
+    """Build a network with large weights, so that gates and reads are far from uniform."""
     torch.manual_seed(3)
     model = {
         "width": D,
@@ -49,30 +49,33 @@ STORIES = [
 ]
 
 
-# The slow twin ---------------------------------------------------------------------------------
+# Reference loop --------------------------------------------------------------------------------
 
 
 def add(*vectors: Vector) -> Vector:
     return [sum(numbers) for numbers in zip(*vectors, strict=True)]
 
 
-def dot(one: Vector, other: Vector) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
+def dot(first: Vector, second: Vector) -> float:
+    return sum(a * b for a, b in zip(first, second, strict=True))
 
 
-def times(matrix: Tensor, vector: Vector) -> Vector:
+def matvec(matrix: Tensor, vector: Vector) -> Vector:
     return [dot(row, vector) for row in matrix.tolist()]
 
 
-def slow(network: MemoryNetwork, story: list[list[int]], question: list[int]) -> tuple[Any, ...]:
-    """Scores, gates and the last slots: equations 1 to 6 as they are printed, and the biases."""
+def run_reference(network: MemoryNetwork, story: list[list[int]], question: list[int]) -> tuple[Any, ...]:
+    """Logits, gates, final slots and read weights: equations 1 to 6 as printed, plus biases."""
     encode, memory = network.encode, network.memory
     words, masks = encode.words.tolist(), encode.masks.tolist()
     slope = memory.slope.tolist()
 
     def embed(text: list[int], table: int) -> Vector:
-        placed = [[f * e for f, e in zip(masks[table][place], words[word])] for place, word in enumerate(text)]
-        return add([0.0] * D, *placed)
+        weighted = [
+            [mask * embedding for mask, embedding in zip(masks[table][position], words[word])]
+            for position, word in enumerate(text)
+        ]
+        return add([0.0] * D, *weighted)
 
     def phi(vector: Vector) -> Vector:
         return [x if x > 0 else a * x for x, a in zip(vector, slope)]
@@ -80,24 +83,24 @@ def slow(network: MemoryNetwork, story: list[list[int]], question: list[int]) ->
     keys = memory.slot_keys().tolist()
     slots, gates = [list(key) for key in keys], []
     for text in story:
-        s, opened = embed(text, 0), []
+        s, sentence_gates = embed(text, 0), []
         for j, w in enumerate(keys):
             h = slots[j]
             bias = memory.gate_bias[j].item() if memory.bias else 0.0
             g = 1 / (1 + exp(-(dot(s, h) + dot(s, w) + bias)))
-            parts = [times(memory.old, h), times(memory.key, w), times(memory.new, s)]
+            terms = [matvec(memory.old, h), matvec(memory.key, w), matvec(memory.new, s)]
             if memory.bias:
-                parts.append(memory.old_bias.tolist())
-            h = add(h, [g * c for c in phi(add(*parts))])
+                terms.append(memory.old_bias.tolist())
+            h = add(h, [g * c for c in phi(add(*terms))])
             slots[j] = [x / sqrt(dot(h, h)) for x in h]
-            opened.append(g)
-        gates.append(opened)
+            sentence_gates.append(g)
+        gates.append(sentence_gates)
     q = embed(question, 1)
-    shares = [exp(dot(q, h)) for h in slots]
-    shares = [share / sum(shares) for share in shares]
-    u = add(*([p * x for x in h] for p, h in zip(shares, slots)))
-    y = phi(add(q, times(memory.hop, u)))
-    return times(network.respond.table, y), gates, slots, shares
+    weights = [exp(dot(q, h)) for h in slots]
+    weights = [weight / sum(weights) for weight in weights]
+    u = add(*([p * x for x in h] for p, h in zip(weights, slots)))
+    y = phi(add(q, matvec(memory.hop, u)))
+    return matvec(network.respond.table, y), gates, slots, weights
 
 
 @pytest.mark.parametrize(
@@ -106,71 +109,71 @@ def slow(network: MemoryNetwork, story: list[list[int]], question: list[int]) ->
 def test_equals_the_papers_equations(options: dict[str, Any]) -> None:
     network = network_of(**options)
     output = network(inputs_of(STORIES))
-    for number, (story, question) in enumerate(STORIES):
-        scores, gates, slots, shares = slow(network, story, question)
-        found = (
-            output.logits[number, 0],
-            output.written.gates[number, : len(story)],
-            output.written.state.slots[number],
-            output.reading.weights[number, 0, 0, 0],
+    for row, (story, question) in enumerate(STORIES):
+        logits, gates, slots, weights = run_reference(network, story, question)
+        actual = (
+            output.logits[row, 0],
+            output.written.gates[row, : len(story)],
+            output.written.state.slots[row],
+            output.reading.weights[row, 0, 0, 0],
         )
-        for ours, theirs in zip(found, (scores, gates, slots, shares)):
-            expected = torch.tensor(theirs, dtype=torch.float64).view(ours.shape)
-            torch.testing.assert_close(ours, expected)
+        for ours_value, reference_value in zip(actual, (logits, gates, slots, weights)):
+            expected = torch.tensor(reference_value, dtype=torch.float64).view(ours_value.shape)
+            torch.testing.assert_close(ours_value, expected)
 
 
 # A rewriting memory ----------------------------------------------------------------------------
 
 
-def told(memory: EntNet, states: Tensor, mask: Tensor | None = None) -> Any:
-    seen = torch.ones(states.shape[:2], dtype=torch.bool) if mask is None else mask
-    return memory.write(memory.empty(states.shape[0], states), states, seen)
+def write_all(memory: EntNet, states: Tensor, mask: Tensor | None = None) -> Any:
+    full_mask = torch.ones(states.shape[:2], dtype=torch.bool) if mask is None else mask
+    return memory.write(memory.empty(states.shape[0], states), states, full_mask)
 
 
 def test_a_later_sentence_changes_slots() -> None:
     memory, states = EntNet(8, slots=5), torch.randn(2, 4, 2, 8)
-    before = told(memory, states[:, :3]).state
+    before = write_all(memory, states[:, :3]).state
     after = memory.write(before, states[:, 3:], torch.ones(2, 1, dtype=torch.bool)).state
     assert after.slots.shape == before.slots.shape  # nothing was added
     assert ((after.slots - before.slots).abs().amax(-1) > 1e-3).all()
 
 
 def test_a_slot_changes_as_far_as_its_gate_opens() -> None:
-    """A sentence that one key knows, and the others are set against."""
+    """One key matches the sentence; the other keys point the opposite way."""
     memory = EntNet(8, slots=3, bias=False)
     with torch.no_grad():
         memory.keys.copy_(torch.tensor([[9.0], [-9.0], [-9.0]]) * torch.eye(8)[0])
     states = torch.zeros(1, 1, 2, 8)
     states[..., 0] = 2.0
-    start, written = memory.empty(1, states), told(memory, states)
+    initial, written = memory.empty(1, states), write_all(memory, states)
     gates = written.gates[0, 0]
     assert gates[0] > 0.999
     assert (gates[1:] < 1e-3).all()
-    turned = torch.cosine_similarity(written.state.slots, start.slots, dim=-1)[0]
-    assert (turned[1:] > 0.9999).all()
+    similarity = torch.cosine_similarity(written.state.slots, initial.slots, dim=-1)[0]
+    assert (similarity[1:] > 0.9999).all()
 
 
 def test_padding_leaves_the_state_bit_for_bit() -> None:
     memory, states = EntNet(8, slots=5), torch.randn(2, 6, 2, 8) * 100
-    before = told(memory, states[:, :2]).state
-    nothing = torch.zeros(2, 4, dtype=torch.bool)
-    written = memory.write(before, states[:, 2:], nothing)
+    before = write_all(memory, states[:, :2]).state
+    no_mask = torch.zeros(2, 4, dtype=torch.bool)
+    written = memory.write(before, states[:, 2:], no_mask)
     assert torch.equal(written.state.slots, before.slots)
     assert written.weights.eq(0).all()
-    start = memory.empty(2, states)  # not of unit length yet
-    assert torch.equal(memory.write(start, states[:, 2:], nothing).state.slots, start.slots)
+    initial = memory.empty(2, states)  # no unit norm yet
+    assert torch.equal(memory.write(initial, states[:, 2:], no_mask).state.slots, initial.slots)
 
 
 def test_slots_begin_as_keys_and_are_of_unit_length_once_written() -> None:
     memory, states = EntNet(8, slots=5), torch.randn(3, 4, 2, 8)
     assert torch.equal(memory.empty(3, states).slots, memory.keys.expand(3, 5, 8))
-    lengths = told(memory, states).state.slots.norm(dim=-1)
-    torch.testing.assert_close(lengths, torch.ones(3, 5))
+    norms = write_all(memory, states).state.slots.norm(dim=-1)
+    torch.testing.assert_close(norms, torch.ones(3, 5))
 
 
 def test_gates_are_between_0_and_1() -> None:
     memory, states = EntNet(8, slots=5), torch.randn(3, 4, 2, 8)
-    gates = told(memory, states).gates
+    gates = write_all(memory, states).gates
     assert gates.gt(0).all()
     assert gates.lt(1).all()
 
@@ -180,14 +183,14 @@ def test_tied_keys_are_the_encoders_words() -> None:
     assert not any("keys" in name for name, _ in network.named_parameters())
     assert torch.equal(network.memory.slot_keys(), network.encode.words[[5, 2, 7, 3]])
     network(inputs_of(STORIES[:1])).logits.sum().backward()
-    assert network.encode.words.grad[7].abs().sum() > 0  # said, and a key
+    assert network.encode.words.grad[7].abs().sum() > 0  # in the story, and a key
     assert sum("words" in name for name, _ in network.named_parameters()) == 1
     with pytest.raises(ValueError, match="build_model"):
         EntNet(4, tied=[1]).empty(1, torch.zeros(1, 1, 2, 4))
 
 
-def test_what_is_left_of_a_sentence_is_what_later_ones_did_not_write_over() -> None:
-    """By hand: its gate, times 1 − gate of everyone behind it; with the key's rest it is all."""
+def test_remaining_shares_of_a_sentence_after_later_writes() -> None:
+    """Its gate times 1 − gate of all later ones; plus the key's share: 1."""
     gates = torch.rand(2, 5, 3)
     shares = remaining_shares(gates)
     for b, n, s in product(range(2), range(5), range(3)):
@@ -197,28 +200,28 @@ def test_what_is_left_of_a_sentence_is_what_later_ones_did_not_write_over() -> N
     assert remaining_shares(gates[:, :0]).shape == (2, 0, 3)
 
 
-def test_a_wide_open_gate_wipes_out_what_was_there_and_a_shut_one_nothing() -> None:
+def test_a_fully_open_gate_erases_a_slot_and_a_closed_one_keeps_it() -> None:
     gates = torch.tensor([1.0, 0.0, 1.0, 0.0])[None, :, None]
     assert remaining_shares(gates).flatten().tolist() == [0.0, 0.0, 1.0, 0.0]
 
 
-def test_a_sentence_that_was_written_over_is_still_shown() -> None:
-    """It entered the memory; that nothing is left of it is what the asker should see."""
+def test_an_overwritten_sentence_stays_in_the_evidence_with_weight_zero() -> None:
+    """The sentence entered the memory; users should see that nothing of it remains."""
     gates = torch.ones(1, 3, 2)
     written = Written((), remaining_shares(gates), gates)
     output = ModelOutput(torch.zeros(0), Reading(*[torch.ones(1, 1, 1, 1, 2) / 2] * 3), written)
     assert compute_sentence_weights(output) == {0: [0.0], 1: [0.0], 2: [1.0]}
 
 
-def test_evidence_of_a_rewriting_memory_is_what_is_left_in_the_slots_that_were_read() -> None:
-    """And with what the slots held before the story, the shares sum to one."""
+def test_evidence_of_entnet_is_the_share_that_remains_in_the_slots_read() -> None:
+    """With the slots' initial keys, the shares sum to one."""
     with torch.no_grad():
         output = network_of()(inputs_of(STORIES[2:3]))
     shares = compute_sentence_weights(output)
     assert list(shares) == list(range(7))
-    kept, read = output.written.weights[0], output.reading.weights[0, 0, 0, 0]
+    write_weights, read_weights = output.written.weights[0], output.reading.weights[0, 0, 0, 0]
     for number, share in shares.items():
-        assert share == pytest.approx([float((kept[number] * read).sum())])
+        assert share == pytest.approx([float((write_weights[number] * read_weights).sum())])
         assert 0 < share[0] < 1
-    before = float(((1 - output.written.gates[0]).prod(0) * read).sum())
+    before = float(((1 - output.written.gates[0]).prod(0) * read_weights).sum())
     assert sum(share[0] for share in shares.values()) + before == pytest.approx(1, abs=1e-5)

@@ -1,4 +1,4 @@
-"""MemN2N against the paper's equations in slow loops, and what its reads mean.
+"""MemN2N against the paper's equations in plain loops, and properties of its reads.
 
 Shapes: b batch, n sentences, m queries, s slots, k hops, t tables, d width.
 """
@@ -16,40 +16,43 @@ from mnemic.memory.parts.hop_update import LinearUpdate
 from mnemic.models import MemoryNetwork, build_model
 from mnemic.recipe import ConfigError
 
-D, VOCAB, SLOTS, LONGEST = 4, 9, 5, 6
+D, VOCAB, SLOTS, MAX_WORDS = 4, 9, 5, 6
 RELU = {"kind": "linear", "relu": True}
 Vector = list[float]
 
 
-# The slow twin ---------------------------------------------------------------------------------
+# Reference loop --------------------------------------------------------------------------------
 
 
-def place_weight(k: int, j: int, d: int, longest: int) -> float:
+def position_weight(k: int, j: int, d: int, max_words: int) -> float:
     """Position encoding of channel k and word j, both counted from 1."""
-    return 1 + 4 * (k - (d + 1) / 2) * (j - (longest + 1) / 2) / (d * longest)
+    return 1 + 4 * (k - (d + 1) / 2) * (j - (max_words + 1) / 2) / (d * max_words)
 
 
 def embed(words: list[int], table: Tensor, position: bool) -> Vector:
-    """Σ_j l_j · A x_j, channel by channel and word by word."""
+    """Compute Σ_j l_j · A x_j, channel by channel and word by word."""
     vector = [0.0] * D
     for j, word in enumerate(words, start=1):
         for k in range(1, D + 1):
-            weight = place_weight(k, j, D, LONGEST) if position else 1.0
+            weight = position_weight(k, j, D, MAX_WORDS) if position else 1.0
             vector[k - 1] += weight * float(table[word, k - 1])
     return vector
 
 
-def when(age: int, table: Tensor, ramp: bool) -> Vector:
-    """The time of a sentence: a word in the last place of the longest sentence."""
-    return [float(table[age, k - 1]) * (place_weight(k, LONGEST, D, LONGEST) if ramp else 1.0) for k in range(1, D + 1)]
+def embed_time(age: int, table: Tensor, ramp: bool) -> Vector:
+    """Embed a sentence's age like a word in the last position of the longest sentence."""
+    return [
+        float(table[age, k - 1]) * (position_weight(k, MAX_WORDS, D, MAX_WORDS) if ramp else 1.0)
+        for k in range(1, D + 1)
+    ]
 
 
-def add(one: Vector, other: Vector) -> Vector:
-    return [a + b for a, b in zip(one, other, strict=True)]
+def add(first: Vector, second: Vector) -> Vector:
+    return [a + b for a, b in zip(first, second, strict=True)]
 
 
-def dot(one: Vector, other: Vector) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
+def dot(first: Vector, second: Vector) -> float:
+    return sum(a * b for a, b in zip(first, second, strict=True))
 
 
 def softmax(scores: Vector) -> Vector:
@@ -57,45 +60,45 @@ def softmax(scores: Vector) -> Vector:
     return [exp(score) / total for score in scores]
 
 
-def slow(network: MemoryNetwork, story: list[list[int]], question: list[int]) -> tuple[Any, Any]:
-    """Scores of all words, and the weights of each hop: equations 1 to 5 as they are printed."""
+def run_reference(network: MemoryNetwork, story: list[list[int]], question: list[int]) -> tuple[Any, Any]:
+    """Logits of all words and weights of each hop: equations 1 to 5 as printed."""
     memory: MemN2N = network.memory
     tables = [table.detach() for table in network.encode.tables]
     times = [table.detach() for table in memory.time]
     position = network.encode.position
     ramp = not torch.equal(memory.last, torch.ones_like(memory.last))
     adjacent = memory.tying == "adjacent"
-    told = story[-memory.num_slots :]
+    sentences = story[-memory.num_slots :]
 
-    def slots_of(table: int) -> list[Vector]:
-        """All slots of the memory, the free ones as sentences without words."""
+    def embed_slots(table: int) -> list[Vector]:
+        """All slots of the memory; free slots are sentences without words."""
         slots = []
-        for place, words in enumerate(told):
+        for index, words in enumerate(sentences):
             vector = embed(words, tables[table], position)
             if times:
-                age = len(told) - 1 - place
-                vector = add(vector, when(age, times[table], ramp))
+                age = len(sentences) - 1 - index
+                vector = add(vector, embed_time(age, times[table], ramp))
             slots.append(vector)
-        free = memory.num_slots - len(told) if memory.free_slots and memory.softmax else 0
+        free = memory.num_slots - len(sentences) if memory.free_slots and memory.softmax else 0
         return slots + [[0.0] * D for _ in range(free)]
 
     u = embed(question, tables[0 if adjacent else 2], position)
-    weights = []
+    weights_per_hop = []
     for hop in range(memory.hops):
-        keys, values = (slots_of(hop), slots_of(hop + 1)) if adjacent else (slots_of(0), slots_of(1))
+        keys, values = (embed_slots(hop), embed_slots(hop + 1)) if adjacent else (embed_slots(0), embed_slots(1))
         scores = [dot(u, key) for key in keys]
-        shares = softmax(scores) if memory.softmax else scores
-        found = [0.0] * D
-        for share, value in zip(shares, values, strict=True):
-            found = add(found, [share * number for number in value])
+        weights = softmax(scores) if memory.softmax else scores
+        output = [0.0] * D
+        for weight, value in zip(weights, values, strict=True):
+            output = add(output, [weight * number for number in value])
         linear = isinstance(memory.update, LinearUpdate)
         if linear:
             u = [dot(row, u) for row in memory.update.map.tolist()]
-        u = add(u, found)
+        u = add(u, output)
         if linear and memory.update.relu:
             u = [max(number, 0.0) for number in u]
-        weights.append(shares[: len(told)])
-    return [dot(u, row) for row in network.respond.table.tolist()], weights
+        weights_per_hop.append(weights[: len(sentences)])
+    return [dot(u, row) for row in network.respond.table.tolist()], weights_per_hop
 
 
 def network_of(tied: bool = True, position: bool = True, **options: Any) -> MemoryNetwork:
@@ -105,7 +108,7 @@ def network_of(tied: bool = True, position: bool = True, **options: Any) -> Memo
         "memory": {"kind": "memn2n", "slots": SLOTS, **options},
         "respond": {"kind": "word", "tied": tied},
     }
-    network = build_model(model, {"vocab": VOCAB, "max_length": LONGEST}).double().eval()
+    network = build_model(model, {"vocab": VOCAB, "max_length": MAX_WORDS}).double().eval()
     with torch.no_grad():
         for weight in network.parameters():
             weight.mul_(8)  # far from a uniform softmax
@@ -137,25 +140,25 @@ STORIES = [
         {"tying": "layerwise", "tied": False, "softmax": False},
         {"tying": "layerwise", "tied": False, "update": RELU, "time": False, "free_slots": False},
     ],
-    ids=lambda options: ", ".join(f"{k}={v}" for k, v in options.items()) or "as published",
+    ids=lambda options: ", ".join(f"{name}={value}" for name, value in options.items()) or "as published",
 )
 def test_equals_the_papers_equations(options: dict[str, Any]) -> None:
     network = network_of(**options)
     output = network(inputs_of(STORIES))
-    for number, (story, question) in enumerate(STORIES):
-        if not story and not options.get("spare", True):
-            continue  # a softmax over nothing is no number on paper
-        scores, weights = slow(network, story, question)
-        expected = torch.tensor(scores, dtype=torch.float64)
-        torch.testing.assert_close(output.logits[number, 0], expected, atol=1e-5, rtol=1e-5)
-        seen = output.written.state.mask[number]
-        read = output.reading.weights[number, :, 0, 0][:, seen]
-        expected = torch.tensor(weights, dtype=torch.float64).view(read.shape)
-        torch.testing.assert_close(read, expected, atol=1e-5, rtol=1e-5)
+    for row, (story, question) in enumerate(STORIES):
+        if not story and not options.get("free_slots", True):
+            continue  # a softmax over no slots is undefined in the paper
+        logits, weights = run_reference(network, story, question)
+        expected = torch.tensor(logits, dtype=torch.float64)
+        torch.testing.assert_close(output.logits[row, 0], expected, atol=1e-5, rtol=1e-5)
+        mask = output.written.state.mask[row]
+        read_weights = output.reading.weights[row, :, 0, 0][:, mask]
+        expected = torch.tensor(weights, dtype=torch.float64).view(read_weights.shape)
+        torch.testing.assert_close(read_weights, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_every_text_is_embedded_once_a_table_and_tables_are_shared() -> None:
-    """Adjacent tying: hops + 1 tables in all, for B, every A and C, and W."""
+def test_adjacent_tying_uses_one_embedding_table_more_than_hops() -> None:
+    """Adjacent tying: hops + 1 tables for B, all A and C, and W."""
     network = network_of(hops=3)
     names = [name for name, _ in network.named_parameters()]
     assert names == [*(f"encode.tables.{table}" for table in range(4)), *(f"memory.time.{table}" for table in range(4))]
@@ -163,7 +166,7 @@ def test_every_text_is_embedded_once_a_table_and_tables_are_shared() -> None:
     assert sum("encode.tables" in name for name, _ in layerwise.named_parameters()) == 3
 
 
-# Meaning ---------------------------------------------------------------------------------------
+# Properties ------------------------------------------------------------------------------------
 
 
 def test_a_query_equal_to_row_3_reads_row_3() -> None:
@@ -177,7 +180,7 @@ def test_a_query_equal_to_row_3_reads_row_3() -> None:
 
 
 def test_time_counts_back_from_the_question() -> None:
-    """The newest slot has age 0 however many slots, real or not, lie before and behind it."""
+    """The newest slot has age 0, whatever real or padded slots surround it."""
     memory = MemN2N(4, hops=1, slots=5, free_slots=False).eval()
     with torch.no_grad():
         memory.time[0].zero_()[0] = 50.0  # the keys of the newest slot alone
@@ -188,21 +191,21 @@ def test_time_counts_back_from_the_question() -> None:
     assert reading.weights[:, 0, 0, 0].argmax(-1).tolist() == [3, 2, 0]
 
 
-@pytest.mark.parametrize("told", [1, 3, 5])
-def test_spare_slots_take_their_share(told: int) -> None:
-    """Real slots that score 0 weigh as much as empty ones, so a hop can read almost nothing."""
+@pytest.mark.parametrize("num_sentences", [1, 3, 5])
+def test_free_slots_share_the_softmax(num_sentences: int) -> None:
+    """Slots with score 0 weigh as much as free slots."""
     memory = MemN2N(4, hops=1, slots=5, time=False)
-    states = torch.zeros(1, told, 2, 4)
-    written = memory.write(memory.empty(1, states), states, torch.ones(1, told, dtype=torch.bool))
+    states = torch.zeros(1, num_sentences, 2, 4)
+    written = memory.write(memory.empty(1, states), states, torch.ones(1, num_sentences, dtype=torch.bool))
     weights = memory.read(written.state, torch.randn(1, 1, 2, 4)).weights.flatten()
-    torch.testing.assert_close(weights, torch.full((told,), 1 / 5))
+    torch.testing.assert_close(weights, torch.full((num_sentences,), 1 / 5))
 
 
 @pytest.mark.parametrize(
-    ("options", "says"), [({"slots": 0}, "slots"), ({"hops": 0}, "hops"), ({"noise": -0.1}, "noise")]
+    ("options", "message"), [({"slots": 0}, "slots"), ({"hops": 0}, "hops"), ({"noise": -0.1}, "noise")]
 )
-def test_what_no_paper_has_is_refused(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_invalid_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         network_of(**options)
 
 

@@ -1,4 +1,4 @@
-"""What MemNN has besides its read: several answers, exact matches, unseen words, forgetting.
+"""Parts of MemNN besides its read: several answers, exact matches, unseen words, forgetting.
 
 Shapes: b batch, m queries, n sentences, s slots, t tables, v vocabulary, d width.
 """
@@ -32,79 +32,79 @@ D = 6
 CPU = torch.device("cpu")
 
 
-def recipe_of(task: int, sets: list[str], count: int = 400, name: str = "memnn") -> Recipe:
-    made = f'data={{kind="generated", tasks=[{task}], count={count}, sentences=100}}'
-    short = ["train.validate=0", "train.epochs=8", "train.schedule.every=4", "train.rate=0.02"]
-    return load_recipe(name, [made, *short, "model.width=20", *sets])
+def recipe_of(task: int, more_overrides: list[str], count: int = 400, name: str = "memnn") -> Recipe:
+    data_override = f'data={{kind="generated", tasks=[{task}], count={count}, sentences=100}}'
+    overrides = ["train.validate=0", "train.epochs=8", "train.schedule.every=4", "train.rate=0.02"]
+    return load_recipe(name, [data_override, *overrides, "model.width=20", *more_overrides])
 
 
-def trained(recipe: Recipe) -> tuple[MemoryNetwork, Any]:
+def train_network(recipe: Recipe) -> tuple[MemoryNetwork, Any]:
     data = load_data(recipe)
     networks = create_networks(recipe, data, [0])
-    pools = [torch.arange(len(data.train))]
-    for _ in train_ensemble(recipe, data, networks, seeds=[0], rows_per_run=pools, device=CPU):
+    rows_per_run = [torch.arange(len(data.train))]
+    for _ in train_ensemble(recipe, data, networks, seeds=[0], rows_per_run=rows_per_run, device=CPU):
         pass
     return networks[0].eval(), data
 
 
 # Several answers -------------------------------------------------------------------------------
 
-SPELLED = [[4, 2, 3], [5, 3, 2, 6], [1, 2, 7]]  # 6 and 7 are no entries of the vocabulary of 6
+SPELLINGS = [[4, 2, 3], [5, 3, 2, 6], [1, 2, 7]]  # 6 and 7 are no entries of the vocabulary of 6
 
 
-def reading_of(found: Tensor) -> Reading:
-    return Reading(found, *[torch.zeros(1)] * 2)
+def make_reading(output: Tensor) -> Reading:
+    return Reading(output, *[torch.zeros(1)] * 2)
 
 
-def scored(respond: Any, found: Tensor) -> Tensor:
-    return respond(torch.zeros(1), reading_of(found), torch.zeros(1), torch.zeros(1))
+def compute_logits(respond: Any, output: Tensor) -> Tensor:
+    return respond(torch.zeros(1), make_reading(output), torch.zeros(1), torch.zeros(1))
 
 
 def test_an_answer_is_the_sum_of_its_steps() -> None:
-    """Word after word, each seeing those before, then "no more": in loops."""
+    """In loops: word after word, each after the previous ones, then "no more"."""
     torch.manual_seed(0)
-    respond = MultiWordHead(D, 6, SPELLED)
+    respond = MultiWordHead(D, 6, SPELLINGS)
     for weight in respond.parameters():
         torch.nn.init.normal_(weight)
-    found = torch.randn(2, 3, D)
+    outputs = torch.randn(2, 3, D)
     answers = {entry: [entry] for entry in range(6)}
-    answers |= {entry: words for entry, *words in SPELLED}
-    scores, (weight,) = scored(respond, found), respond.match.parameters()
+    answers |= {entry: words for entry, *words in SPELLINGS}
+    logits, (weight,) = compute_logits(respond, outputs), respond.match.parameters()
     assert respond.said is not None
 
-    def embedded(vector: Tensor) -> Tensor:
+    def embed(vector: Tensor) -> Tensor:
         return (weight @ vector.tanh()).tanh()
 
     for row in range(2):
-        for m in range(3):
+        for query_index in range(3):
             for entry, words in answers.items():
-                total, asked = torch.zeros(()), found[row, m]
+                total, state = torch.zeros(()), outputs[row, query_index]
                 for word in [*words, 8]:
-                    total = total + embedded(asked) @ embedded(respond.table[word])
-                    asked = asked + (respond.said[word] if word < 8 else 0)
-                torch.testing.assert_close(scores[row, m, entry], total)
+                    total = total + embed(state) @ embed(respond.table[word])
+                    state = state + (respond.said[word] if word < 8 else 0)
+                torch.testing.assert_close(logits[row, query_index, entry], total)
 
 
-def test_without_answers_of_several_words_it_is_matched() -> None:
+def test_without_answers_of_several_words_it_equals_the_match_head() -> None:
     torch.manual_seed(0)
-    several, matched = MultiWordHead(D, 6), MatchWordHead(D, 6)
-    several.load_state_dict(matched.state_dict(), strict=True)
-    found = torch.randn(2, 3, D)
-    torch.testing.assert_close(scored(several, found), scored(matched, found))
+    multi_word, match = MultiWordHead(D, 6), MatchWordHead(D, 6)
+    multi_word.load_state_dict(match.state_dict(), strict=True)
+    outputs = torch.randn(2, 3, D)
+    torch.testing.assert_close(compute_logits(multi_word, outputs), compute_logits(match, outputs))
 
 
 def test_answers_of_several_words_are_spelled() -> None:
     examples = [StoryExample(("The milk.",), "What?", answer, (0,), 8) for answer in ("milk,n", "n,e")]
-    words = build_tokenizer(examples)
-    new = {"n": len(words), "e": len(words) + 1}
-    assert split_multiword_answers(words) == [
-        [words.id_of("milk,n"), words.id_of("milk"), new["n"]],
-        [words.id_of("n,e"), new["n"], new["e"]],
+    tokenizer = build_tokenizer(examples)
+    new_ids = {"n": len(tokenizer), "e": len(tokenizer) + 1}
+    assert split_multiword_answers(tokenizer) == [
+        [tokenizer.id_of("milk,n"), tokenizer.id_of("milk"), new_ids["n"]],
+        [tokenizer.id_of("n,e"), new_ids["n"], new_ids["e"]],
     ]
     assert split_multiword_answers(WordTokenizer.from_texts(["the milk"])) == []
 
 
-def test_many_runs_answer_with_several_words_as_each_alone() -> None:
+def test_stacked_heads_for_several_words_equal_single_ones() -> None:
     recipe = recipe_of(8, ["model.respond={kind='several'}"], count=60)
     data = load_data(recipe)
     assert data.sizes["spelled"]
@@ -116,20 +116,20 @@ def test_many_runs_answer_with_several_words_as_each_alone() -> None:
         torch.testing.assert_close(together[run], alone)
 
 
-def test_two_steps_are_learned_and_kept(tmp_path: Any) -> None:
-    """Path finding told the facts: the two words of an answer come from one fact each."""
-    sets = ["model.respond={kind='several'}", "model.memory.order=0.5", "model.width=40"]
-    sets += ["train.epochs=15", "model.encode={kind='ngrams'}", "model.memory.match.kind=tanh"]
-    recipe = recipe_of(19, sets, count=1000)
+def test_answers_of_two_words_are_learned_and_saved(tmp_path: Any) -> None:
+    """Path finding, with the facts given: each of two words comes from one fact."""
+    overrides = ["model.respond={kind='several'}", "model.memory.order=0.5", "model.width=40"]
+    overrides += ["train.epochs=15", "model.encode={kind='ngrams'}", "model.memory.match.kind=tanh"]
+    recipe = recipe_of(19, overrides, count=1000)
     for _ in fit(recipe, tmp_path, seed=0):
         pass
     checkpoint, data = load_checkpoint(tmp_path), load_data(recipe)
     assert checkpoint.sizes["spelled"] == data.sizes["spelled"]
     batch = data.test.batch(torch.arange(300))
     with torch.no_grad():
-        scores = checkpoint.network.eval()(batch.inputs, batch.chain.unsqueeze(1)).logits
-    wrong = scores[:, 0].argmax(-1) != batch.answers[:, 0]
-    assert wrong.float().mean() < 0.6  # by chance 0.92
+        logits = checkpoint.network.eval()(batch.inputs, batch.chain.unsqueeze(1)).logits
+    wrong = logits[:, 0].argmax(-1) != batch.answers[:, 0]
+    assert wrong.float().mean() < 0.6  # guessing: 0.92
 
 
 # Exact matches and unseen words ----------------------------------------------------------------
@@ -137,51 +137,59 @@ def test_two_steps_are_learned_and_kept(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize(("channels", "tolerance"), [(12, 1e-6), (4000, 0.5)])
 def test_exact_channels_count_shared_words(channels: int, tolerance: float) -> None:
-    """With a channel a word, and with fewer channels than (very many) words, up to chance."""
+    """With one channel per word, or fewer channels than words (approximately)."""
     torch.manual_seed(0)
     vocab = 9 if channels == 12 else 5000
     encode = ExactMatch(channels + 4, vocab, 3, tables=2, channels=channels, weight=0.25)
     texts = torch.tensor([[1, 2, 2, 0], [2, 3, vocab, 0], [vocab, vocab + 2, 1, 0]])
     states = encode(texts, texts > 0)
     inner = encode.of(torch.where(texts < vocab, texts, 0), (texts > 0) & (texts < vocab))
-    for one, other in pairwise(range(3)):
-        shared = sum(int(a == b) for a in texts[one] for b in texts[other] if a > 0)
-        plain = inner[one, 0] @ inner[other, 1]
-        found = states[one, 0] @ states[other, 1]
-        torch.testing.assert_close(found - plain, torch.tensor(0.25 * shared), atol=tolerance, rtol=0)
+    for first, second in pairwise(range(3)):
+        shared = sum(
+            int(first_word == second_word)
+            for first_word in texts[first]
+            for second_word in texts[second]
+            if first_word > 0
+        )
+        inner_product = inner[first, 0] @ inner[second, 1]
+        product = states[first, 0] @ states[second, 1]
+        torch.testing.assert_close(product - inner_product, torch.tensor(0.25 * shared), atol=tolerance, rtol=0)
 
 
-def test_an_unseen_word_is_its_neighbours() -> None:
+def test_an_unseen_word_is_encoded_by_its_neighbors() -> None:
     torch.manual_seed(0)
     encode = ContextBag(D, 10, 4, tables=2).eval()
     texts = torch.tensor([[3, 12, 5, 13], [11, 0, 0, 0], [3, 4, 5, 0]])
     states = encode(texts, texts > 0)
     for table in range(2):
-        word, left, right = encode.tables[table].split(10)
-        expected = word[3] + word[5] + left[3] + right[5] + left[5]
+        word_table, left_table, right_table = encode.tables[table].split(10)
+        expected = word_table[3] + word_table[5] + left_table[3] + right_table[5] + left_table[5]
         torch.testing.assert_close(states[0, table], expected)
         assert states[1, table].eq(0).all()
-        torch.testing.assert_close(states[2, table], word[3] + word[4] + word[5])
+        torch.testing.assert_close(states[2, table], word_table[3] + word_table[4] + word_table[5])
 
 
-def test_words_are_hidden_in_training_as_often_as_said() -> None:
+def test_words_are_hidden_in_training_at_the_configured_rate() -> None:
     encode = ContextBag(1, 3, hide_rate=0.2).train()
     with torch.no_grad():
         encode.tables[0][:] = torch.tensor([[0.0], [1.0], [0.0]] + [[0.0]] * 6)
     torch.manual_seed(0)
     texts = torch.ones(100_000, 1, dtype=torch.long)
-    kept = encode(texts, texts > 0).mean()
-    assert abs(kept.item() - 0.8) < 0.01
+    mean = encode(texts, texts > 0).mean()
+    assert abs(mean.item() - 0.8) < 0.01
 
 
 def test_unknown_words_keep_their_ids() -> None:
     example = StoryExample(("Zed likes milk.", "Bob likes Zed."), "Who likes milk?", "milk", (0,), 1)
-    words = WordTokenizer.from_texts(["likes milk"])
-    left_out, kept = encode_examples([example], words), encode_examples([example], words, num_unseen=500)
-    assert (left_out.texts > 0).sum() == 2 + 1 + 2
-    assert (kept.texts > 0).sum() == 3 + 3 + 3
-    first, second, _ = kept.texts.tolist()
-    assert first[0] == second[2] >= len(words)
+    tokenizer = WordTokenizer.from_texts(["likes milk"])
+    without_unseen, with_unseen = (
+        encode_examples([example], tokenizer),
+        encode_examples([example], tokenizer, num_unseen=500),
+    )
+    assert (without_unseen.texts > 0).sum() == 2 + 1 + 2
+    assert (with_unseen.texts > 0).sum() == 3 + 3 + 3
+    first, second, _ = with_unseen.texts.tolist()
+    assert first[0] == second[2] >= len(tokenizer)
     assert first[0] != second[0]
 
 
@@ -191,12 +199,12 @@ def test_a_bag_cannot_read_unseen_words() -> None:
         create_networks(recipe, load_data(recipe), [0])
 
 
-@pytest.mark.parametrize("of", ["bag", "context"])
-def test_people_nobody_has_met_are_found(of: str, tmp_path: Any) -> None:
-    """Only that a name is the same in question and sentence can tell which sentence is meant."""
-    inner = "{kind='bag', position=false}" if of == "bag" else "{kind='context', hidden=0.3}"
-    exact = f"model.encode={{kind='exact', channels=80, weight=1, of={inner}}}"
-    recipe = recipe_of(1, [exact, "data.unseen=100", "model.width=100", "model.memory.hops=1"])
+@pytest.mark.parametrize("inner_kind", ["bag", "context"])
+def test_unseen_names_are_found_by_exact_match(inner_kind: str, tmp_path: Any) -> None:
+    """Only the same name in question and sentence shows which sentence is right."""
+    inner_spec = "{kind='bag', position=false}" if inner_kind == "bag" else "{kind='context', hidden=0.3}"
+    encode_override = f"model.encode={{kind='exact', channels=80, weight=1, of={inner_spec}}}"
+    recipe = recipe_of(1, [encode_override, "data.unseen=100", "model.width=100", "model.memory.hops=1"])
     for _ in fit(recipe, tmp_path, seed=0):
         pass
     checkpoint = load_checkpoint(tmp_path)
@@ -210,46 +218,46 @@ def test_people_nobody_has_met_are_found(of: str, tmp_path: Any) -> None:
 # Forgetting ------------------------------------------------------------------------------------
 
 
-def test_the_least_useful_leaves_one_by_one() -> None:
-    """Sentence after sentence: once it is full, the one of least worth goes, the new one too."""
+def test_the_least_useful_sentence_is_evicted_first() -> None:
+    """Once the memory is full, each write evicts the lowest salience, maybe the new one."""
     for seed in range(20):
         torch.manual_seed(seed)
         memory = MemNN(D, slots=3, forget={"kind": "useless"})
         states = torch.randn(2, 8, 5, D)
         mask = torch.rand(2, 8) < 0.8
         written = memory.write(memory.empty(2, states), states, mask)
-        worth = memory.forget.score_salience(states).tolist()
+        salience = memory.forget.score_salience(states).tolist()
         for row in range(2):
-            kept: list[int] = []
-            for place in range(8):
-                if mask[row, place]:
-                    kept.append(place)
-                if len(kept) > 3:
-                    kept.remove(min(kept, key=worth[row].__getitem__))
-            real = written.state.mask[row]
-            assert torch.equal(written.state.states[row][real], states[row][kept])
-            assert written.weights[row].sum(1).nonzero().flatten().tolist() == kept
+            stored: list[int] = []
+            for position in range(8):
+                if mask[row, position]:
+                    stored.append(position)
+                if len(stored) > 3:
+                    stored.remove(min(stored, key=salience[row].__getitem__))
+            mask_row = written.state.mask[row]
+            assert torch.equal(written.state.states[row][mask_row], states[row][stored])
+            assert written.weights[row].sum(1).nonzero().flatten().tolist() == stored
 
 
-def test_facts_are_taught_to_be_worth_more() -> None:
-    worth = torch.tensor([[0.5, 0.0, 0.3, -1e30], [0.0, 0.0, 0.0, 0.0]])
+def test_the_salience_loss_raises_facts() -> None:
+    salience = torch.tensor([[0.5, 0.0, 0.3, -1e30], [0.0, 0.0, 0.0, 0.0]])
     facts = torch.tensor([[[1, 2]], [[-1, IGNORE]]])
-    lost = salience_loss(worth, facts, 0.1)
-    torch.testing.assert_close(lost, torch.tensor([0.6 + 0.3, 0.0]))
+    losses = salience_loss(salience, facts, 0.1)
+    torch.testing.assert_close(losses, torch.tensor([0.6 + 0.3, 0.0]))
 
 
-def test_proofs_in_the_order_they_were_told() -> None:
+def test_sort_by_time_orders_chains_of_facts() -> None:
     chain = torch.tensor([[5, 2, 7], [3, IGNORE, IGNORE], [4, 1, IGNORE]])
     assert sort_by_time(chain).tolist() == [[2, 5, 7], [3, IGNORE, IGNORE], [1, 4, IGNORE]]
 
 
 def test_a_small_memory_that_forgets_the_useless_answers_more() -> None:
-    """Who gave what to whom, among many who only went somewhere."""
+    """Who gave what to whom, among many sentences about movements."""
     errors = {}
     for kind in ("oldest", "useless"):
         recipe = recipe_of(5, [f"model.memory.forget.kind={kind}", "model.encode.kind=ngrams"])
         recipe["model"]["encode"].pop("position", None)
-        network, data = trained(recipe)
+        network, data = train_network(recipe)
         network.memory.num_slots = 2
         written = network(data.test.batch(torch.arange(300)).inputs).written
         chain = data.test.batch(torch.arange(300)).chain

@@ -1,10 +1,11 @@
-"""What every memory promises to those who train and store it: gradients, files, many at once."""
+"""The training contract of all memories: gradients, files, vmap and double precision."""
 
 import io
 from typing import Any
 
 import torch
-from memory_cases import CASES, EVERY, contents, make, real, same, told
+from memory_cases import CASES, EVERY, contents, make, real, same
+from memory_cases import write_states as told
 from safetensors.torch import load as load_bytes
 from safetensors.torch import save as save_bytes
 from torch import Tensor, nn
@@ -24,68 +25,70 @@ def test_every_weight_and_every_real_input_gets_a_gradient(name: str) -> None:
         loss = loss + (0 if reading.nothing is None else reading.nothing.square().sum())
         loss = loss + (0 if reading.salience is None else (reading.salience * (reading.salience > -9)).sum())
     loss.backward()
-    for part, weight in [*memory.named_parameters(), ("query", query)]:
-        assert weight.grad is not None, part
-        assert weight.grad.isfinite().all(), part
-        assert weight.grad.abs().sum() > 0, part
+    for weight_name, weight in [*memory.named_parameters(), ("query", query)]:
+        assert weight.grad is not None, weight_name
+        assert weight.grad.isfinite().all(), weight_name
+        assert weight.grad.abs().sum() > 0, weight_name
     assert states.grad is not None
-    reached = states.grad.abs().sum((-2, -1)) > 0
-    assert torch.equal(reached, mask)
+    has_gradient = states.grad.abs().sum((-2, -1)) > 0
+    assert torch.equal(has_gradient, mask)
 
 
 @EVERY
 def test_weights_survive_the_disk(name: str) -> None:
-    memory, other = make(name), make(name, seed=9)
+    memory, reloaded = make(name), make(name, seed=9)
     written, query = told(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)
-    stored = save_bytes(dict(memory.state_dict())) if memory.state_dict() else b""
-    other.load_state_dict(load_bytes(stored) if stored else {}, strict=True)
-    found = memory.read(written.state, query).found
-    assert torch.equal(other.read(written.state, query).found, found)
+    saved = save_bytes(dict(memory.state_dict())) if memory.state_dict() else b""
+    reloaded.load_state_dict(load_bytes(saved) if saved else {}, strict=True)
+    output = memory.read(written.state, query).found
+    assert torch.equal(reloaded.read(written.state, query).found, output)
 
 
 @EVERY
 def test_what_is_remembered_survives_the_disk(name: str) -> None:
-    """A state is tensors alone, so it can be stored and read on."""
+    """A state holds only tensors, so it can be saved and read later."""
     memory = make(name)
     written, query = told(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)
-    parts = written.state._asdict()
-    stored = io.BytesIO(save_bytes({key: part.contiguous() for key, part in parts.items()}))
-    back = type(written.state)(**load_bytes(stored.getvalue()))
-    found = memory.read(written.state, query).found
-    assert torch.equal(memory.read(back, query).found, found)
+    fields = written.state._asdict()
+    saved = io.BytesIO(save_bytes({key: field.contiguous() for key, field in fields.items()}))
+    restored = type(written.state)(**load_bytes(saved.getvalue()))
+    output = memory.read(written.state, query).found
+    assert torch.equal(memory.read(restored, query).found, output)
 
 
 @EVERY
-def test_many_memories_as_one_program(name: str) -> None:
-    """Under vmap every run writes and reads as it would alone, in training too."""
+def test_memories_under_vmap_equal_single_memories(name: str) -> None:
+    """Under vmap each run writes and reads as it would alone, also in training."""
     memories = [make(name, seed).train() for seed in range(3)]
     memory = memories[0]
-    states = torch.stack([contents(memory, 2, 10, seed=s) for s in range(3)])
-    query = torch.stack([contents(memory, 2, 3, seed=s + 9) for s in range(3)])
+    states = torch.stack([contents(memory, 2, 10, seed=seed) for seed in range(3)])
+    query = torch.stack([contents(memory, 2, 3, seed=seed + 9) for seed in range(3)])
     mask = torch.rand(3, 2, 10) < 0.8
-    rolls = torch.rand(3, 2, memory.num_uniforms)
+    uniforms = torch.rand(3, 2, memory.num_uniforms)
 
-    class Whole(nn.Module):
+    class WriteThenRead(nn.Module):
         def __init__(self, memory: Any) -> None:
             super().__init__()
             self.memory = memory
 
-        def forward(self, states: Tensor, mask: Tensor, query: Tensor, rolls: Tensor) -> Any:
+        def forward(self, states: Tensor, mask: Tensor, query: Tensor, uniforms: Tensor) -> Any:
             half = self.memory.write(self.memory.empty(2, states), states[:, :4], mask[:, :4])
             written = self.memory.write(half.state, states[:, 4:], mask[:, 4:])
-            reading = self.memory.read(written.state, query, uniforms=rolls)
+            reading = self.memory.read(written.state, query, uniforms=uniforms)
             return tuple(reading)[:3], written.weights
 
-    wholes = [Whole(memory) for memory in memories]
-    weights, buffers = stack_module_state(wholes)
-    together = vmap(lambda own, kept, *inputs: functional_call(wholes[0], (own, kept), inputs))
-    (found, read, scores), put = together(weights, buffers, states, mask, query, rolls)
-    for run, whole in enumerate(wholes):
-        (found1, read1, scores1), put1 = whole(states[run], mask[run], query[run], rolls[run])
-        same(found[run], found1)
-        same(read[run], read1)
+    modules = [WriteThenRead(run_memory) for run_memory in memories]
+    weights, buffers = stack_module_state(modules)
+    together = vmap(
+        lambda run_weights, run_buffers, *inputs: functional_call(modules[0], (run_weights, run_buffers), inputs)
+    )
+    (outputs, read_weights, scores), write_weights = together(weights, buffers, states, mask, query, uniforms)
+    for run, module in enumerate(modules):
+        (output1, read1, scores1), put1 = module(states[run], mask[run], query[run], uniforms[run])
+        same(outputs[run], output1)
+        same(read_weights[run], read1)
         same(scores[run], scores1)
-        same(put[run], put1)
+        same(write_weights[run], put1)
 
 
 @EVERY
@@ -96,7 +99,7 @@ def test_double_precision_gives_the_same_numbers(name: str) -> None:
     double = memory.double()
     written = told(double, states.double())
     reading = double.read(written.state, query.double())
-    parts = (reading.found, reading.weights, reading.scores, written.weights)
-    assert all(part.dtype == torch.float64 for part in parts)
+    tensors = (reading.found, reading.weights, reading.scores, written.weights)
+    assert all(tensor.dtype == torch.float64 for tensor in tensors)
     same(reading.found.float(), single.found)
     same(reading.weights.float(), single.weights)

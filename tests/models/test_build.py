@@ -1,4 +1,4 @@
-"""Checks of a recipe's parts without memory, and evaluation mode for a while."""
+"""Checks of a recipe's model on the meta device, and ``evaluating``."""
 
 from typing import Any
 
@@ -23,21 +23,21 @@ def sizes_of(model: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_the_parts_of_every_recipe_are_checked_without_memory(name: str) -> None:
+def test_the_model_of_each_recipe_is_checked_on_the_meta_device(name: str) -> None:
     model = model_of(name)
-    generator = torch.get_rng_state()
+    rng_state = torch.get_rng_state()
     network = check_model_parts(model, sizes_of(model))
     assert all(tensor.is_meta for tensor in network.state_dict().values())
     assert network.training
-    assert torch.equal(torch.get_rng_state(), generator)
+    assert torch.equal(torch.get_rng_state(), rng_state)
 
 
 @pytest.mark.parametrize("name", ["memn2n", "bert-mass", "bert-tags", "gru-words"])
 def test_a_checked_network_has_the_shapes_of_a_real_one(name: str) -> None:
     model = model_of(name) | {"width": 16}
     model.pop("mass", None)
-    checked, real = check_model_parts(model, sizes_of(model)), build_model(model, sizes_of(model))
-    shapes = {key: tensor.shape for key, tensor in real.state_dict().items()}
+    checked, built = check_model_parts(model, sizes_of(model)), build_model(model, sizes_of(model))
+    shapes = {key: tensor.shape for key, tensor in built.state_dict().items()}
     assert {key: tensor.shape for key, tensor in checked.state_dict().items()} == shapes
 
 
@@ -53,23 +53,23 @@ def test_parts_that_do_not_fit_are_named() -> None:
 def test_a_part_that_needs_values_is_checked_with_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PretrainingHeads, "dummy_inputs", lambda self, tokens: {})
     model = {"width": 8, "encode": {"kind": "transformer"}, "respond": {"kind": "masked"}}
-    generator = torch.get_rng_state()
+    rng_state = torch.get_rng_state()
     network = check_model_parts(model, SIZES)
     assert not any(weight.is_meta for weight in network.parameters())
-    assert torch.equal(torch.get_rng_state(), generator)
+    assert torch.equal(torch.get_rng_state(), rng_state)
 
 
 def test_modes_are_restored_even_after_an_error() -> None:
-    training, resting = nn.Dropout(), nn.Dropout().eval()
+    training, evaluation = nn.Dropout(), nn.Dropout().eval()
     modes = []
 
     def fail() -> None:
-        with evaluating(training), evaluating(resting):
-            modes.extend([training.training, resting.training])
+        with evaluating(training), evaluating(evaluation):
+            modes.extend([training.training, evaluation.training])
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
     assert modes == [False, False]
     assert training.training
-    assert not resting.training
+    assert not evaluation.training

@@ -1,4 +1,4 @@
-"""Many runs as one program end where each would have ended alone."""
+"""Many runs trained as one program end with the weights they would have alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,9 +23,10 @@ from mnemic.reproduce.train_ensemble import (
     stack_networks,
     train_ensemble,
 )
-from mnemic.train.run import build_network, fit, load_data
+from mnemic.train.initialize import build_network
+from mnemic.train.run import fit, load_data
 
-SHORT = ["train.steps=15", "phases.0.train.steps=15", "train.validate=0", "train.batch=8"]
+SHORT_RUN = ["train.steps=15", "phases.0.train.steps=15", "train.validate=0", "train.batch=8"]
 ADAMW = [
     'train.optimiser={kind="adamw"}',
     'train.clip={kind="norm"}',
@@ -35,96 +36,98 @@ ADAMW = [
 CPU = torch.device("cpu")
 
 
-def recipe_of(tasks: str = "[1]", sets: Sequence[str] = ()) -> Recipe:
-    made = f'data={{kind="generated", tasks={tasks}, count=60}}'
-    return load_recipe("memn2n", [made, *SHORT, "model.width=10", *sets])
+def make_recipe(tasks: str = "[1]", overrides: Sequence[str] = ()) -> Recipe:
+    data_override = f'data={{kind="generated", tasks={tasks}, count=60}}'
+    return load_recipe("memn2n", [data_override, *SHORT_RUN, "model.width=10", *overrides])
 
 
-def trained(
-    recipe: Recipe, data: LoadedData[StoryDataset], seeds: Sequence[int], pools: Sequence[Tensor] | None = None
+def train_runs(
+    recipe: Recipe, data: LoadedData[StoryDataset], seeds: Sequence[int], rows_per_run: Sequence[Tensor] | None = None
 ) -> tuple[list[MemoryNetwork], list[EnsembleStep]]:
     networks = create_networks(recipe, data, seeds)
-    pools = pools or [torch.arange(len(data.train))] * len(seeds)
+    rows_per_run = rows_per_run or [torch.arange(len(data.train))] * len(seeds)
     return networks, list(
-        train_ensemble(recipe, data, networks, seeds=seeds, rows_per_run=pools, device=CPU)
+        train_ensemble(recipe, data, networks, seeds=seeds, rows_per_run=rows_per_run, device=CPU)
     )  # fmt: skip
 
 
-def same_weights(one: nn.Module, other: nn.Module) -> None:
-    for (name, mine), (also, theirs) in zip(one.named_parameters(), other.named_parameters(), strict=True):
-        assert name == also
-        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
+def assert_same_weights(first: nn.Module, second: nn.Module) -> None:
+    for (name, first_weight), (second_name, second_weight) in zip(
+        first.named_parameters(), second.named_parameters(), strict=True
+    ):
+        assert name == second_name
+        torch.testing.assert_close(first_weight, second_weight, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("sets", [[], ADAMW], ids=["sgd, spectral", "adamw, norm"])
-def test_seeds_trained_as_one_are_seeds_trained_alone(sets: list[str]) -> None:
-    """Both phases, with noise: weights, losses and norms."""
-    recipe = recipe_of(sets=sets)
+@pytest.mark.parametrize("overrides", [[], ADAMW], ids=["sgd, spectral", "adamw, norm"])
+def test_seeds_trained_as_one_are_seeds_trained_alone(overrides: list[str]) -> None:
+    """Both phases, with noise: weights, losses and gradient norms."""
+    recipe = make_recipe(overrides=overrides)
     data, seeds = load_data(recipe), [0, 3, 4]
-    networks, steps = trained(recipe, data, seeds)
-    assert [(w.phase.number, w.step.number) for w in steps] == [
+    networks, steps = train_runs(recipe, data, seeds)
+    assert [(report.phase.number, report.step.number) for report in steps] == [
         (phase, step) for phase in range(2) for step in range(1, 16)
     ]
     for run, seed in enumerate(seeds):
-        (alone,), own = trained(recipe, data, [seed])
-        same_weights(networks[run], alone)
-        for many, one in zip(steps, own, strict=True):
-            assert many.step.loss.shape == many.step.norm.shape == (3,)
-            torch.testing.assert_close(many.step.loss[run], one.step.loss, atol=1e-4, rtol=1e-4)
-            torch.testing.assert_close(many.step.norm[run], one.step.norm, atol=1e-3, rtol=1e-3)
-            assert many.step.rate == one.step.rate
-    started = create_networks(recipe, data, seeds)
-    for before, after in zip(started, networks, strict=True):
-        moved = (before.encode.tables[0] - after.encode.tables[0]).abs().max()
-        assert moved > 0.01
+        (alone,), steps_alone = train_runs(recipe, data, [seed])
+        assert_same_weights(networks[run], alone)
+        for together, single in zip(steps, steps_alone, strict=True):
+            assert together.step.loss.shape == together.step.norm.shape == (3,)
+            torch.testing.assert_close(together.step.loss[run], single.step.loss, atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(together.step.norm[run], single.step.norm, atol=1e-3, rtol=1e-3)
+            assert together.step.rate == single.step.rate
+    initial_networks = create_networks(recipe, data, seeds)
+    for before, after in zip(initial_networks, networks, strict=True):
+        change = (before.encode.tables[0] - after.encode.tables[0]).abs().max()
+        assert change > 0.01
 
 
 def test_a_run_among_many_is_the_run_that_fit_trains(tmp_path: Path) -> None:
-    recipe = recipe_of()
-    networks, _ = trained(recipe, load_data(recipe), [2, 1])
+    recipe = make_recipe()
+    networks, _ = train_runs(recipe, load_data(recipe), [2, 1])
     for _ in fit(recipe, tmp_path, seed=1):
         pass
-    same_weights(networks[1], load_checkpoint(tmp_path).network)
+    assert_same_weights(networks[1], load_checkpoint(tmp_path).network)
 
 
 def test_tasks_trained_as_one_are_tasks_trained_alone() -> None:
-    """Each run draws from its own questions of one data set."""
-    recipe = recipe_of("[1, 6, 15]")
+    """Each run samples from its task's questions of one dataset."""
+    recipe = make_recipe("[1, 6, 15]")
     data, seeds = load_data(recipe), [0, 0, 7]
-    pools = [(data.train.task == task).nonzero().squeeze(1) for task in (1, 6, 15)]
-    assert len({len(pool) for pool in pools}) == 1
-    networks, _ = trained(recipe, data, seeds, pools)
+    rows_per_run = [(data.train.task == task).nonzero().squeeze(1) for task in (1, 6, 15)]
+    assert len({len(rows) for rows in rows_per_run}) == 1
+    networks, _ = train_runs(recipe, data, seeds, rows_per_run)
     for run in range(3):
-        (alone,), _ = trained(recipe, data, [seeds[run]], [pools[run]])
-        same_weights(networks[run], alone)
-    apart = (networks[0].encode.tables[0] - networks[1].encode.tables[0]).abs().max()
-    assert apart > 0.01
+        (alone,), _ = train_runs(recipe, data, [seeds[run]], [rows_per_run[run]])
+        assert_same_weights(networks[run], alone)
+    difference = (networks[0].encode.tables[0] - networks[1].encode.tables[0]).abs().max()
+    assert difference > 0.01
 
 
 def test_errors_of_many_are_the_errors_of_each() -> None:
-    recipe = recipe_of("[1, 6]")
+    recipe = make_recipe("[1, 6]")
     data = load_data(recipe)
     networks = create_networks(recipe, data, [0, 1, 2])
     rows = torch.stack([torch.randperm(len(data.test))[:40] for _ in networks])
-    found = find_wrong_answers_per_run(networks, data.test, rows, CPU)
-    assert found.shape == rows.shape
+    wrong = find_wrong_answers_per_run(networks, data.test, rows, CPU)
+    assert wrong.shape == rows.shape
     for run, network in enumerate(networks):
-        assert torch.equal(found[run], find_wrong_answers(network, data.test, rows[run]))
+        assert torch.equal(wrong[run], find_wrong_answers(network, data.test, rows[run]))
     alone = find_wrong_answers_per_run(networks[:1], data.test, rows[:1], CPU)
-    assert torch.equal(alone, found[:1])
+    assert torch.equal(alone, wrong[:1])
 
 
-def test_networks_of_seeds_are_theirs_and_leave_the_dice() -> None:
-    recipe = recipe_of()
+def test_networks_depend_only_on_their_seed_and_keep_the_rng_state() -> None:
+    recipe = make_recipe()
     data = load_data(recipe)
     before = torch.get_rng_state()
     first, second = create_networks(recipe, data, [0, 5])
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(123)
-    for mine, theirs in zip(
+    for weight, expected in zip(
         second.parameters(), build_network(recipe["model"], data.sizes, 5).parameters(), strict=True
     ):
-        assert torch.equal(mine, theirs)
+        assert torch.equal(weight, expected)
     assert not torch.equal(first.encode.tables[0], second.encode.tables[0])
 
 
@@ -132,72 +135,72 @@ def test_networks_of_seeds_are_theirs_and_leave_the_dice() -> None:
 
 
 @pytest.fixture
-def few() -> tuple[list[MemoryNetwork], Any]:
-    recipe = recipe_of()
+def stacked_pair() -> tuple[list[MemoryNetwork], Any]:
+    recipe = make_recipe()
     data = load_data(recipe)
     rows = torch.tensor([[0, 1, 2], [3, 4, 5]])
-    rolls = torch.rand(2, 3, build_network(recipe["model"], data.sizes, 0).num_uniforms)
-    return create_networks(recipe, data, [0, 1]), data.train.batch(rows, rolls)
+    uniforms = torch.rand(2, 3, build_network(recipe["model"], data.sizes, 0).num_uniforms)
+    return create_networks(recipe, data, [0, 1]), data.train.batch(rows, uniforms)
 
 
-def own_batch(batch: Any, run: int) -> Any:
-    inputs = type(batch.inputs)(*(None if p is None else p[run] for p in batch.inputs))
+def slice_run(batch: Any, run: int) -> Any:
+    inputs = type(batch.inputs)(*(None if field is None else field[run] for field in batch.inputs))
     return type(batch)(inputs, batch.answers[run], batch.chain[run])
 
 
-def test_the_gradient_of_the_sum_is_each_runs_own(few: tuple[list[MemoryNetwork], Any]) -> None:
-    networks, batch = few
-    many = StackedNetworks(networks)
-    loss = many.map_networks(AnswerLoss(), batch)
+def test_the_gradient_of_the_sum_is_each_runs_own(stacked_pair: tuple[list[MemoryNetwork], Any]) -> None:
+    networks, batch = stacked_pair
+    stacked = StackedNetworks(networks)
+    loss = stacked.map_networks(AnswerLoss(), batch)
     assert loss.total.shape == loss.num_targets.shape == (2,)
     assert loss.carried is None
     loss.total.sum().backward()
     for run, network in enumerate(networks):
-        alone = AnswerLoss()(network, own_batch(batch, run))
+        alone = AnswerLoss()(network, slice_run(batch, run))
         torch.testing.assert_close(loss.total[run], alone.total)
         alone.total.backward()
-        for name, stack in zip(many.names, many.stacked, strict=True):
+        for name, stacked_weight in zip(stacked.names, stacked.stacked, strict=True):
             gradient = dict(network.named_parameters())[name].grad
-            torch.testing.assert_close(stack.grad[run], gradient, atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(stacked_weight.grad[run], gradient, atol=1e-5, rtol=1e-4)
 
 
-def test_weights_are_stacked_once_and_put_back(few: tuple[list[MemoryNetwork], Any]) -> None:
-    networks, _ = few
-    many = StackedNetworks(networks)
-    assert many.names == [name for name, _ in networks[0].named_parameters()]  # tied ones once
-    assert len(list(many.parameters())) == len(many.names)
-    kept = [network.encode.tables[0].detach().clone() for network in networks]
+def test_weights_are_stacked_once_and_put_back(stacked_pair: tuple[list[MemoryNetwork], Any]) -> None:
+    networks, _ = stacked_pair
+    stacked = StackedNetworks(networks)
+    assert stacked.names == [name for name, _ in networks[0].named_parameters()]  # tied ones once
+    assert len(list(stacked.parameters())) == len(stacked.names)
+    originals = [network.encode.tables[0].detach().clone() for network in networks]
     with torch.no_grad():
-        for stack in many.stacked:
-            stack[0] += 1
-            stack[1] += 2
-    for network, before in zip(networks, kept, strict=True):
-        assert torch.equal(network.encode.tables[0], before)  # a copy until it is put back
-    many.copy_weights_to(networks)
-    for run, (network, before) in enumerate(zip(networks, kept, strict=True)):
-        assert torch.equal(network.encode.tables[0], before + (run + 1))
+        for stacked_weight in stacked.stacked:
+            stacked_weight[0] += 1
+            stacked_weight[1] += 2
+    for network, original in zip(networks, originals, strict=True):
+        assert torch.equal(network.encode.tables[0], original)  # unchanged until it is copied back
+    stacked.copy_weights_to(networks)
+    for run, (network, original) in enumerate(zip(networks, originals, strict=True)):
+        assert torch.equal(network.encode.tables[0], original + (run + 1))
         assert network.respond.table is network.encode.tables[-1]
 
 
-def test_many_runs_train_and_rest_together(few: tuple[list[MemoryNetwork], Any]) -> None:
+def test_stacked_networks_switch_between_training_and_evaluation(stacked_pair: tuple[list[MemoryNetwork], Any]) -> None:
     """Noise is on in training and off in evaluation, for all runs."""
-    networks, batch = few
-    many = StackedNetworks(networks)
-    plain = batch.inputs._replace(uniforms=None)
+    networks, batch = stacked_pair
+    stacked = StackedNetworks(networks)
+    without_uniforms = batch.inputs._replace(uniforms=None)
     for mode in (True, False):
-        many.train(mode)
-        scores = many(batch.inputs).logits
+        stacked.train(mode)
+        logits = stacked(batch.inputs).logits
         for run, network in enumerate(networks):
-            alone = network.train(mode)(own_batch(batch, run).inputs).logits
-            torch.testing.assert_close(scores[run], alone)
-    torch.testing.assert_close(scores, many(plain).logits)
-    assert many.num_uniforms == networks[0].num_uniforms > 0
+            alone = network.train(mode)(slice_run(batch, run).inputs).logits
+            torch.testing.assert_close(logits[run], alone)
+    torch.testing.assert_close(logits, stacked(without_uniforms).logits)
+    assert stacked.num_uniforms == networks[0].num_uniforms > 0
 
 
-def test_only_networks_of_one_shape_go_together(few: tuple[list[MemoryNetwork], Any]) -> None:
-    networks, _ = few
-    recipe = recipe_of(sets=["model.width=12"])
-    other = create_networks(recipe, load_data(recipe), [0])
+def test_only_networks_of_one_shape_go_together(stacked_pair: tuple[list[MemoryNetwork], Any]) -> None:
+    networks, _ = stacked_pair
+    recipe = make_recipe(overrides=["model.width=12"])
+    wider = create_networks(recipe, load_data(recipe), [0])
     with pytest.raises(ValueError, match="only networks of one shape"):
-        StackedNetworks([*networks, *other])
+        StackedNetworks([*networks, *wider])
     assert stack_networks(networks[:1]) is networks[0]

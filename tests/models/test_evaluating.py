@@ -1,4 +1,4 @@
-"""A network is back in its mode after an evaluation, however that ends."""
+"""``evaluating`` restores the training mode of a network, also after an error."""
 
 import pytest
 from torch import nn

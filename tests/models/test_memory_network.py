@@ -1,4 +1,4 @@
-"""The four parts joined: words and answers they do not know, tied weights, losses and errors."""
+"""Memory networks: unknown words and answers, tied weights, losses and errors."""
 
 from typing import Any
 
@@ -20,31 +20,31 @@ from mnemic.recipe import ConfigError
 # Words -----------------------------------------------------------------------------------------
 
 
-def reworded(example: StoryExample, extra: str) -> StoryExample:
+def add_words(example: StoryExample, extra: str) -> StoryExample:
     sentences = tuple(f"{extra} {text}" for text in example.sentences)
     return example._replace(sentences=sentences, question=f"{extra} {example.question}")
 
 
 def test_unknown_words_are_left_out_as_if_they_had_not_been_said() -> None:
-    network, strange = network_of(), [reworded(example, "zyzzyva qux") for example in EXAMPLES[:5]]
+    network, with_unknown = network_of(), [add_words(example, "zyzzyva qux") for example in EXAMPLES[:5]]
     assert all(word not in WORDS for word in ("zyzzyva", "qux"))
-    every = torch.arange(5)
-    plain, odd = encode_examples(EXAMPLES[:5], WORDS), encode_examples(strange, WORDS)
-    assert torch.equal(plain.texts, odd.texts)
-    assert WORDS.unknown not in odd.texts
-    same(network(plain.batch(every).inputs).logits, network(odd.batch(every).inputs).logits)
+    all_rows = torch.arange(5)
+    plain_dataset, unknown_dataset = encode_examples(EXAMPLES[:5], WORDS), encode_examples(with_unknown, WORDS)
+    assert torch.equal(plain_dataset.texts, unknown_dataset.texts)
+    assert WORDS.unknown not in unknown_dataset.texts
+    same(network(plain_dataset.batch(all_rows).inputs).logits, network(unknown_dataset.batch(all_rows).inputs).logits)
 
 
 def test_a_text_of_unknown_words_only_is_an_empty_text() -> None:
-    odd = encode_examples([StoryExample(("Zyzzyva qux.",), "Qux?", "milk", (0,), 1)], WORDS)
-    assert odd.texts.eq(0).all()
-    output = network_of()(odd.batch(rows(0)).inputs)
+    dataset = encode_examples([StoryExample(("Zyzzyva qux.",), "Qux?", "milk", (0,), 1)], WORDS)
+    assert dataset.texts.eq(0).all()
+    output = network_of()(dataset.batch(rows(0)).inputs)
     assert output.logits.isfinite().all()
 
 
 def test_an_answer_the_vocabulary_lacks_is_always_wrong_and_never_learned() -> None:
-    strange = [example._replace(answer="zyzzyva") for example in EXAMPLES[:4]]
-    stories, network = encode_examples(strange, WORDS), network_of()
+    examples = [example._replace(answer="zyzzyva") for example in EXAMPLES[:4]]
+    stories, network = encode_examples(examples, WORDS), network_of()
     assert stories.answer.tolist() == [IGNORE] * 4
     assert find_wrong_answers(network, stories, torch.arange(4)).all()
     assert compute_task_errors(network, stories) == {1: 100.0}
@@ -56,29 +56,29 @@ def test_an_answer_the_vocabulary_lacks_is_always_wrong_and_never_learned() -> N
 def test_an_answer_of_several_words_is_one_entry() -> None:
     lists = [example for example in EXAMPLES if example.task == 8 and "," in example.answer]
     assert lists
-    for row, example in enumerate(encode_examples(lists, WORDS).answer.tolist()):
-        assert WORDS.vocabulary[example] == lists[row].answer
+    for row, answer_id in enumerate(encode_examples(lists, WORDS).answer.tolist()):
+        assert WORDS.vocabulary[answer_id] == lists[row].answer
 
 
 # Tying -----------------------------------------------------------------------------------------
 
 
 def test_a_tied_matrix_is_one_weight_with_both_gradients() -> None:
-    tied, apart = network_of(tied=True), network_of(tied=False)
+    tied, untied = network_of(tied=True), network_of(tied=False)
     assert tied.respond.table is tied.encode.tables[-1]
-    assert len(list(apart.parameters())) == len(list(tied.parameters())) + 1
+    assert len(list(untied.parameters())) == len(list(tied.parameters())) + 1
     with torch.no_grad():
-        for mine, other in zip(apart.encode.tables, tied.encode.tables, strict=True):
-            mine.copy_(other)
-        for mine, other in zip(apart.memory.time, tied.memory.time, strict=True):
-            mine.copy_(other)
-        apart.respond.table.copy_(tied.respond.table)
+        for copy_weight, tied_weight in zip(untied.encode.tables, tied.encode.tables, strict=True):
+            copy_weight.copy_(tied_weight)
+        for copy_weight, tied_weight in zip(untied.memory.time, tied.memory.time, strict=True):
+            copy_weight.copy_(tied_weight)
+        untied.respond.table.copy_(tied.respond.table)
     batch = STORIES.batch(torch.arange(10))
-    for network in (tied, apart):
+    for network in (tied, untied):
         AnswerLoss()(network, batch).total.backward()
-    used = apart.encode.tables[-1].grad, apart.respond.table.grad
-    assert all(gradient.abs().sum() > 0 for gradient in used)
-    same(tied.encode.tables[-1].grad, used[0] + used[1])
+    gradients = untied.encode.tables[-1].grad, untied.respond.table.grad
+    assert all(gradient.abs().sum() > 0 for gradient in gradients)
+    same(tied.encode.tables[-1].grad, gradients[0] + gradients[1])
 
 
 def test_every_weight_of_a_whole_network_gets_a_gradient() -> None:
@@ -91,7 +91,7 @@ def test_every_weight_of_a_whole_network_gets_a_gradient() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"depth": 3}, r"\[model\] does not take 'depth'; it takes width, encode"),
         ({"memory": None}, r"a part is a table such as \{ kind = \"blended\" \}, not None"),
@@ -99,41 +99,41 @@ def test_every_weight_of_a_whole_network_gets_a_gradient() -> None:
         ({"width": True}, "model.width is a whole number from 1 on, not True"),
     ],
 )
-def test_a_wrong_model_is_refused(change: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
+def test_a_wrong_model_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         build_model({**model(), **change}, SIZES)
 
 
 def test_a_model_without_a_part_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"\[model\] needs respond"):
-        build_model({k: v for k, v in model().items() if k not in ("memory", "respond")}, SIZES)
+        build_model({key: value for key, value in model().items() if key not in ("memory", "respond")}, SIZES)
 
 
 # Losses and errors -----------------------------------------------------------------------------
 
 
-def test_cross_entropy_is_torchs_and_skips_what_is_not_asked() -> None:
-    scores, targets = torch.randn(3, 4, 9), torch.randint(9, (3, 4))
+def test_cross_entropy_equals_torchs_and_skips_ignored_targets() -> None:
+    logits, targets = torch.randn(3, 4, 9), torch.randint(9, (3, 4))
     targets[0, 1] = targets[2, 3] = IGNORE
-    total, count = cross_entropy(scores, targets)
-    expected = functional.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum")
+    total, count = cross_entropy(logits, targets)
+    expected = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
     same(total, expected)
     assert count == 10
 
 
 def test_prediction_is_the_best_word_however_the_questions_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    network, every = network_of().train(), torch.arange(len(STORIES))
+    network, all_rows = network_of().train(), torch.arange(len(STORIES))
     network.eval()
-    best = network(STORIES.batch(every).inputs).logits[:, 0].argmax(-1)
+    expected = network(STORIES.batch(all_rows).inputs).logits[:, 0].argmax(-1)
     network.train()
-    assert torch.equal(predict_answers(network, STORIES, every), best)
-    assert network.training  # left as it was
+    assert torch.equal(predict_answers(network, STORIES, all_rows), expected)
+    assert network.training  # the mode is restored
     monkeypatch.setattr("mnemic.evaluate.error_rate.QUESTIONS_PER_BATCH", 7)
-    assert torch.equal(predict_answers(network, STORIES, every), best)
-    assert torch.equal(find_wrong_answers(network, STORIES, every), best != STORIES.answer)
+    assert torch.equal(predict_answers(network, STORIES, all_rows), expected)
+    assert torch.equal(find_wrong_answers(network, STORIES, all_rows), expected != STORIES.answer)
 
 
-def test_prediction_rests_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prediction_uses_evaluation_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     """No dropout while answering."""
     network, modes = network_of().train(), []
     forward = network.forward
@@ -149,13 +149,13 @@ def test_errors_are_counted_task_by_task() -> None:
     )
 
 
-def test_a_set_without_questions_is_survived() -> None:
-    """Nothing was held back for validation: no questions, no errors."""
+def test_a_dataset_without_questions_gives_no_errors() -> None:
+    """Without a validation split there are no questions and no errors."""
     data = GeneratedStories(count=10, tasks=[1], validation=0.0).load()
     assert len(data.validation) == 0
     network = build_model(model(slots=50), data.sizes)
-    none = torch.arange(0)
-    assert predict_answers(network, data.validation, none).shape == (0,)
+    no_rows = torch.arange(0)
+    assert predict_answers(network, data.validation, no_rows).shape == (0,)
     assert compute_task_errors(network, data.validation) == {}
-    many = StackedNetworks([network, network])
-    assert predict_answers(many, data.validation, none.expand(2, 0)).shape == (2, 0)
+    stacked = StackedNetworks([network, network])
+    assert predict_answers(stacked, data.validation, no_rows.expand(2, 0)).shape == (2, 0)

@@ -1,4 +1,4 @@
-"""A network that carries a memory across segments: what flows, what stops, and what never mixes."""
+"""A model that carries a memory across segments: states, gradients, answers and options."""
 
 from typing import Any
 
@@ -17,7 +17,16 @@ KINDS = pytest.mark.parametrize("kind", ["blended", "selective"])
 UNITS = pytest.mark.parametrize("unit", ["tokens", "sentences"])
 
 
-def make(kind: str = "blended", seed: int = 0, respond: dict[str, Any] | None = None, **carry: Any) -> SegmentModel:
+def slice_segments(batch: SegmentBatch, start: int, end: int) -> SegmentBatch:
+    """Keep the segments from ``start`` to below ``end``, with the whole question."""
+    tensors = {name: value for name, value in batch._asdict().items() if isinstance(value, Tensor)}
+    slices: dict[str, Any] = {name: value[:, start:end] for name, value in tensors.items() if value.dim() == 3}
+    return batch._replace(**slices, sizes=None)
+
+
+def make_model(
+    kind: str = "blended", seed: int = 0, respond: dict[str, Any] | None = None, **segment_options: Any
+) -> SegmentModel:
     torch.manual_seed(seed)
     model: dict[str, Any] = {
         "width": 16,
@@ -25,180 +34,182 @@ def make(kind: str = "blended", seed: int = 0, respond: dict[str, Any] | None = 
         "memory": {"kind": kind, "slots": 12},
         "mass": {},
         "respond": respond or {"kind": "predictor"},
-        "segments": carry,
+        "segments": segment_options,
     }
     return build_model(model, {"vocab": VOCAB, "max_length": LENGTH}).eval()
 
 
 def documents(*counts: int, seed: int = 1) -> SegmentBatch:
-    """One document a number, of so many segments; [CLS] is 1, [SEP] 2, words from 5 on."""
-    dice = torch.Generator().manual_seed(seed)
+    """Make documents of so many segments each; [CLS] is 1, [SEP] 2."""
+    generator = torch.Generator().manual_seed(seed)
     shape = (len(counts), max(counts), LENGTH)
-    tokens = torch.randint(5, VOCAB, shape, generator=dice)
+    tokens = torch.randint(5, VOCAB, shape, generator=generator)
     tokens[..., 0], tokens[..., -1] = 1, 2
     mask = (torch.arange(max(counts)) < torch.tensor(counts)[:, None])[..., None].expand(shape)
-    inside = mask & (tokens > 2)
-    hidden = inside & (torch.rand(shape, generator=dice) < 0.3)
-    sentences = ((torch.arange(LENGTH) - 1) // 3).expand(shape).masked_fill(~inside, -1)
-    question = torch.randint(5, VOCAB, (len(counts), 4), generator=dice)
-    words = torch.randint(5, VOCAB, (len(counts), 3), generator=dice)
+    text_mask = mask & (tokens > 2)
+    prediction_mask = text_mask & (torch.rand(shape, generator=generator) < 0.3)
+    sentences = ((torch.arange(LENGTH) - 1) // 3).expand(shape).masked_fill(~text_mask, -1)
+    question = torch.randint(5, VOCAB, (len(counts), 4), generator=generator)
+    answer_ids = torch.randint(5, VOCAB, (len(counts), 3), generator=generator)
     return SegmentBatch(
-        tokens * mask, mask, inside, question, question > 0, words, hidden, sentences
+        tokens * mask, mask, text_mask, question, question > 0, answer_ids, prediction_mask, sentences
     )  # fmt: skip
 
 
-def rows(inputs: SegmentBatch, first: int, end: int) -> SegmentBatch:
-    return SegmentBatch(*(None if part is None else part[first:end] for part in inputs))
+def select_rows(inputs: SegmentBatch, first: int, end: int) -> SegmentBatch:
+    return SegmentBatch(*(None if field is None else field[first:end] for field in inputs))
 
 
 @KINDS
 @UNITS
 def test_documents_of_different_lengths_never_mix(kind: str, unit: str) -> None:
-    """Each gives in any batch what it gives alone, word by word, and its memory is the same."""
-    network, inputs = make(kind, unit=unit), documents(3, 1, 2)
+    """Logits and memory of a document are the same in any batch."""
+    network, inputs = make_model(kind, unit=unit), documents(3, 1, 2)
     together = network(inputs)
     hidden = inputs.prediction_mask
     assert hidden is not None
-    per_row = hidden.sum((1, 2)).tolist()
-    for row, words in enumerate(together.masked_logits.split(per_row)):
-        own = rows(inputs, row, row + 1)
-        alone = network(own.slice_segments(0, (3, 1, 2)[row]))
+    num_masked = hidden.sum((1, 2)).tolist()
+    for row, word_logits in enumerate(together.masked_logits.split(num_masked)):
+        document = select_rows(inputs, row, row + 1)
+        alone = network(slice_segments(document, 0, (3, 1, 2)[row]))
         torch.testing.assert_close(together.logits[row], alone.logits[0])
         torch.testing.assert_close(together.rest_logits[row], alone.rest_logits[0])
         torch.testing.assert_close(together.nsp_logits[row], alone.nsp_logits[0])
-        torch.testing.assert_close(words, alone.masked_logits)
+        torch.testing.assert_close(word_logits, alone.masked_logits)
         assert int(together.state.told[row]) == int(alone.state.told[0])
 
 
 @KINDS
 def test_a_document_that_has_ended_keeps_its_memory_bit_for_bit(kind: str) -> None:
-    network = make(kind)
+    network = make_model(kind)
     state = network(documents(1, 1)).state
     longer = network(documents(1, 1)._replace(prediction_mask=None))
     assert torch.equal(longer.state.slots, state.slots)
     encoded = network.encode_segments(documents(2, 2, seed=5))
-    nothing = encoded._replace(mask=encoded.mask & False, queries=None)
-    after, _, _ = network.write_segments(state, nothing)
+    masked_segments = encoded._replace(mask=encoded.mask & False, queries=None)
+    after, _, _ = network.write_segments(state, masked_segments)
     assert torch.equal(after.slots[after.mask], state.slots[state.mask])
     assert torch.equal(after.hidden, state.hidden)
 
 
 @KINDS
 @UNITS
-def test_piece_by_piece_is_at_once(kind: str, unit: str) -> None:
-    """A text of any length needs room for a few segments only."""
-    network, inputs = make(kind, unit=unit), documents(5, 3)
-    whole = network(inputs)
+def test_reading_in_chunks_equals_reading_at_once(kind: str, unit: str) -> None:
+    """So a text of any length needs memory for only a few segments."""
+    network, inputs = make_model(kind, unit=unit), documents(5, 3)
+    expected = network(inputs)
     state = None
     for first in range(0, 5, 2):
-        encoded = network.encode_segments(inputs.slice_segments(first, first + 2))
+        encoded = network.encode_segments(slice_segments(inputs, first, first + 2))
         state = state if state is not None else network.empty_memory(2, encoded.items[:, 0])
         state, _, _ = network.write_segments(state, encoded)
-    torch.testing.assert_close(network.answer_question(state, inputs).logits, whole.logits)
-    assert torch.equal(state.told, whole.state.told)
+    torch.testing.assert_close(network.answer_question(state, inputs).logits, expected.logits)
+    assert torch.equal(state.told, expected.state.told)
 
 
 @UNITS
-def test_what_cuts_do_not_matter_to_is_written_at_once(unit: str) -> None:
-    """One write instead of one a segment: the same slots, sources, answer and gradients."""
-    network, inputs = make("selective", unit=unit), documents(5, 3)._replace(prediction_mask=None)
-    each = network(inputs, probes="read")  # asking lies between the writes
-    first = torch.autograd.grad(each.logits.square().sum(), network.memory.controller.weigh.weight)
-    whole = network(inputs, probes="written")
-    assert (len(each.write_probes), len(whole.write_probes)) == (5, 1)
-    second = torch.autograd.grad(whole.logits.square().sum(), network.memory.controller.weigh.weight)
+def test_a_selective_memory_is_written_at_once(unit: str) -> None:
+    """One write instead of one per segment: the same slots, sources, answer and gradients."""
+    network, inputs = make_model("selective", unit=unit), documents(5, 3)._replace(prediction_mask=None)
+    per_segment = network(inputs, probes="read")  # probes need one write per segment
+    first = torch.autograd.grad(per_segment.logits.square().sum(), network.memory.controller.weigh.weight)
+    at_once = network(inputs, probes="written")
+    assert (len(per_segment.write_probes), len(at_once.write_probes)) == (5, 1)
+    second = torch.autograd.grad(at_once.logits.square().sum(), network.memory.controller.weigh.weight)
     torch.testing.assert_close(first, second)
-    torch.testing.assert_close(each.logits, whole.logits)
-    for (kept, odds), (real, other) in zip(slots_of(each.state), slots_of(whole.state)):
-        assert torch.equal(kept, real)
-        torch.testing.assert_close(odds, other)
-    seen = torch.cat([probe.mask for probe in each.write_probes], 1)
-    assert torch.equal(seen, whole.write_probes[0].mask)
-    for other in ({"truncate": 2}, {"carry_memory": False}):
-        assert len(make("selective", **other)(inputs, probes="written").write_probes) == 5
-    assert len(make("blended")(inputs, probes="written").write_probes) == 5
+    torch.testing.assert_close(per_segment.logits, at_once.logits)
+    for (sources, logits), (other_sources, other_logits) in zip(
+        real_slots(per_segment.state), real_slots(at_once.state)
+    ):
+        assert torch.equal(sources, other_sources)
+        torch.testing.assert_close(logits, other_logits)
+    masks = torch.cat([probe.mask for probe in per_segment.write_probes], 1)
+    assert torch.equal(masks, at_once.write_probes[0].mask)
+    for options in ({"truncate": 2}, {"carry_memory": False}):
+        assert len(make_model("selective", **options)(inputs, probes="written").write_probes) == 5
+    assert len(make_model("blended")(inputs, probes="written").write_probes) == 5
 
 
-def slots_of(state: Any) -> list[tuple[Tensor, Tensor]]:
-    """The sources and odds of the real slots, document by document."""
-    return [(own[real], odds[real]) for own, odds, real in zip(state[3], state[2], state[1])]
+def real_slots(state: Any) -> list[tuple[Tensor, Tensor]]:
+    """Return the sources and logits of the real slots, per document."""
+    return [(sources[is_real], logits[is_real]) for sources, logits, is_real in zip(state[3], state[2], state[1])]
 
 
-def gradients(network: SegmentModel, inputs: SegmentBatch) -> Tensor:
-    """How much the answer's gradient reaches the embeddings of each segment's own words: b s."""
+def compute_gradients_per_segment(network: SegmentModel, inputs: SegmentBatch) -> Tensor:
+    """How much gradient of the answer reaches the embeddings of each segment's words: b s."""
     table = network.encode.embeddings.tokens
-    found = []
-    for number in range(inputs.tokens.shape[1]):
+    gradients = []
+    for segment in range(inputs.tokens.shape[1]):
         network.zero_grad()
-        # words of this segment are replaced by ids that stand nowhere else
+        # words of this segment are replaced by an id that no other segment has
         tokens = inputs.tokens.clone()
-        tokens[:, number][inputs.text_mask[:, number]] = VOCAB - 1
-        changed = inputs._replace(tokens=tokens.clamp(max=VOCAB - 1), prediction_mask=None)
-        changed = changed._replace(question=changed.question.clamp(max=VOCAB - 2))
-        others = torch.ones_like(tokens, dtype=torch.bool)
-        others[:, number] = False
-        tokens = tokens.masked_fill(others & (tokens == VOCAB - 1), VOCAB - 2)
-        reading = network(changed._replace(tokens=tokens)).reading
+        tokens[:, segment][inputs.text_mask[:, segment]] = VOCAB - 1
+        changed_inputs = inputs._replace(tokens=tokens.clamp(max=VOCAB - 1), prediction_mask=None)
+        changed_inputs = changed_inputs._replace(question=changed_inputs.question.clamp(max=VOCAB - 2))
+        other_segments = torch.ones_like(tokens, dtype=torch.bool)
+        other_segments[:, segment] = False
+        tokens = tokens.masked_fill(other_segments & (tokens == VOCAB - 1), VOCAB - 2)
+        reading = network(changed_inputs._replace(tokens=tokens)).reading
         reading.found.square().sum().backward()
         assert table.grad is not None
-        found.append(table.grad[VOCAB - 1].abs().sum().clone())
-    return torch.stack(found)
+        gradients.append(table.grad[VOCAB - 1].abs().sum().clone())
+    return torch.stack(gradients)
 
 
 @KINDS
 @pytest.mark.parametrize(("truncate", "reached"), [(0, 5), (1, 1), (2, 2), (3, 3), (9, 5)])
 def test_the_gradient_crosses_borders_and_stops_after_k_segments(kind: str, truncate: int, reached: int) -> None:
-    network = make(kind, truncate=truncate).train()
-    flows = gradients(network, documents(5)) > 0
-    assert flows.tolist() == [number >= 5 - reached for number in range(5)]
+    network = make_model(kind, truncate=truncate).train()
+    is_reached = compute_gradients_per_segment(network, documents(5)) > 0
+    assert is_reached.tolist() == [segment >= 5 - reached for segment in range(5)]
 
 
-def test_each_document_counts_its_own_last_segments() -> None:
-    """In a batch with a longer one, a short document's gradient stops where it stops alone."""
-    network = make("blended", truncate=1).train()
+def test_truncation_counts_segments_per_document() -> None:
+    """A short document's gradient stops at the same segment in any batch."""
+    network = make_model("blended", truncate=1).train()
     inputs = documents(4, 2)
     network(inputs._replace(prediction_mask=None)).logits[1].square().sum().backward()
-    among = network.encode.embeddings.tokens.grad
-    assert among is not None
-    among = among.clone()
+    gradient_in_batch = network.encode.embeddings.tokens.grad
+    assert gradient_in_batch is not None
+    gradient_in_batch = gradient_in_batch.clone()
     network.zero_grad()
-    alone = rows(inputs, 1, 2).slice_segments(0, 2)._replace(prediction_mask=None)
+    alone = slice_segments(select_rows(inputs, 1, 2), 0, 2)._replace(prediction_mask=None)
     network(alone).logits.square().sum().backward()
-    torch.testing.assert_close(among, network.encode.embeddings.tokens.grad)
+    torch.testing.assert_close(gradient_in_batch, network.encode.embeddings.tokens.grad)
 
 
 @KINDS
 def test_truncation_changes_gradients_alone(kind: str) -> None:
     inputs = documents(4, 2)
-    whole, short = make(kind)(inputs), make(kind, truncate=1)(inputs)
-    assert torch.equal(whole.logits, short.logits)
+    full, truncated = make_model(kind)(inputs), make_model(kind, truncate=1)(inputs)
+    assert torch.equal(full.logits, truncated.logits)
 
 
 @KINDS
 def test_without_a_lasting_memory_only_the_last_segment_counts(kind: str) -> None:
-    network, inputs = make(kind, carry_memory=False), documents(3, 3)
-    last = network(inputs.slice_segments(2, 3))
+    network, inputs = make_model(kind, carry_memory=False), documents(3, 3)
+    last = network(slice_segments(inputs, 2, 3))
     torch.testing.assert_close(network(inputs).logits, last.logits)
-    assert (make(kind)(inputs).logits != last.logits).any()
+    assert (make_model(kind)(inputs).logits != last.logits).any()
 
 
 @KINDS
-def test_a_hidden_word_is_told_by_what_was_written_before(kind: str) -> None:
-    """Segments read the memory before them: an earlier word matters, a later segment's does not."""
-    network, inputs = make(kind), documents(3)
-    hidden = torch.zeros_like(inputs.mask)
-    hidden[:, 1, 3] = True
-    inputs = inputs._replace(prediction_mask=hidden)
+def test_a_masked_word_depends_on_earlier_segments(kind: str) -> None:
+    """Segments read the memory of earlier segments; later segments change nothing."""
+    network, inputs = make_model(kind), documents(3)
+    prediction_mask = torch.zeros_like(inputs.mask)
+    prediction_mask[:, 1, 3] = True
+    inputs = inputs._replace(prediction_mask=prediction_mask)
     before = network(inputs).masked_logits
-    for segment, changes in ((0, True), (2, False)):
+    for segment, has_effect in ((0, True), (2, False)):
         tokens = inputs.tokens.clone()
         tokens[0, segment, 2] = 5 if int(tokens[0, segment, 2]) != 5 else 6
         after = network(inputs._replace(tokens=tokens)).masked_logits
-        assert bool((after != before).any()) == changes
+        assert bool((after != before).any()) == has_effect
 
 
 def test_masked_tokens_alone_are_written_where_the_recipe_says_so() -> None:
-    network, inputs = make("selective", tokens="masked"), documents(1)
+    network, inputs = make_model("selective", tokens="masked"), documents(1)
     written = network(inputs, probes="read").write_probes[0].written
     assert inputs.prediction_mask is not None
     assert torch.equal(written.weights[0].sum(-1) > 0, inputs.prediction_mask[0, 0])
@@ -206,7 +217,7 @@ def test_masked_tokens_alone_are_written_where_the_recipe_says_so() -> None:
 
 
 def test_a_sentence_is_the_mean_of_its_tokens() -> None:
-    network, inputs = make("selective", unit="sentences"), documents(2, 1)
+    network, inputs = make_model("selective", unit="sentences"), documents(2, 1)
     encoded = network.encode_segments(inputs)
     states = network.encode(inputs.tokens[0], inputs.mask[0])  # s n d
     torch.testing.assert_close(encoded.items[0, 1, 1], states[1, 4:7].mean(0))
@@ -214,45 +225,45 @@ def test_a_sentence_is_the_mean_of_its_tokens() -> None:
     assert network(inputs).state.told.tolist() == [4, 2]
 
 
-def test_the_rest_of_an_answer_is_said_after_its_first_words() -> None:
-    """Scored all at once, or said word by word: the same scores; the first is the predictor's."""
-    network, inputs = make(), documents(2, 1)
-    told = network(inputs)
-    _, _, begin = network.read_question(told.state, inputs)
-    state = network.respond.start_decoding(begin.squeeze(1))
-    scores, state = network.respond.step(torch.zeros(2, dtype=torch.long), state)
-    torch.testing.assert_close(scores, told.logits[:, 0])
-    for number in range(2):
-        scores, state = network.respond.step(inputs.answer_ids[:, number], state)
-        torch.testing.assert_close(scores, told.rest_logits[:, number])
+def test_answer_words_are_decoded_one_after_another() -> None:
+    """Logits computed at once equal those of steps; the first are the predictor's."""
+    network, inputs = make_model(), documents(2, 1)
+    output = network(inputs)
+    _, _, start_state = network.read_question(output.state, inputs)
+    state = network.respond.start_decoding(start_state.squeeze(1))
+    logits, state = network.respond.step(torch.zeros(2, dtype=torch.long), state)
+    torch.testing.assert_close(logits, output.logits[:, 0])
+    for step in range(2):
+        logits, state = network.respond.step(inputs.answer_ids[:, step], state)
+        torch.testing.assert_close(logits, output.rest_logits[:, step])
 
 
-def test_an_answer_can_be_said_greedily_by_beam_and_by_dice() -> None:
-    network, inputs = make(), documents(2, 1)
-    told = network(inputs)
-    _, _, begin = network.read_question(told.state, inputs)
+def test_an_answer_can_be_generated_by_greedy_beam_and_sampling() -> None:
+    network, inputs = make_model(), documents(2, 1)
+    output = network(inputs)
+    _, _, start_state = network.read_question(output.state, inputs)
     respond, start = network.respond, torch.zeros(2, dtype=torch.long)
-    said = greedy_search(respond.step, respond.start_decoding(begin.squeeze(1)), start, end_id=2, max_tokens=4)
-    assert torch.equal(said.tokens[:, 0, 0], told.logits[:, 0].argmax(-1))
-    wide = beam_search(
-        respond.step, respond.start_decoding(begin.squeeze(1)), start, end_id=2, max_tokens=4, num_beams=3
+    greedy = greedy_search(respond.step, respond.start_decoding(start_state.squeeze(1)), start, end_id=2, max_tokens=4)
+    assert torch.equal(greedy.tokens[:, 0, 0], output.logits[:, 0].argmax(-1))
+    beam = beam_search(
+        respond.step, respond.start_decoding(start_state.squeeze(1)), start, end_id=2, max_tokens=4, num_beams=3
     )
-    assert (wide.log_probabilities[:, 0] >= said.log_probabilities[:, 0] - 1e-5).all()
-    dice = torch.Generator().manual_seed(0)
-    some = sample_texts(
-        respond.step, respond.start_decoding(begin.squeeze(1)), start, end_id=2, max_tokens=4, generator=dice
+    assert (beam.log_probabilities[:, 0] >= greedy.log_probabilities[:, 0] - 1e-5).all()
+    generator = torch.Generator().manual_seed(0)
+    sampled = sample_texts(
+        respond.step, respond.start_decoding(start_state.squeeze(1)), start, end_id=2, max_tokens=4, generator=generator
     )
-    assert some.tokens.shape[:2] == (2, 1)
+    assert sampled.tokens.shape[:2] == (2, 1)
 
 
-def test_empty_segments_cost_nothing_and_an_empty_document_is_survived() -> None:
-    network, inputs = make(), documents(2, 1)
-    read: list[int] = []
-    network.encode.register_forward_pre_hook(lambda _, given: read.append(len(given[0])))
+def test_empty_segments_cost_nothing_and_an_empty_document_is_finite() -> None:
+    network, inputs = make_model(), documents(2, 1)
+    batch_sizes: list[int] = []
+    network.encode.register_forward_pre_hook(lambda _, arguments: batch_sizes.append(len(arguments[0])))
     network(inputs)
-    assert read[0] == 3
-    nothing = inputs._replace(mask=inputs.mask & False, text_mask=inputs.text_mask & False, prediction_mask=None)
-    assert network(nothing).logits.isfinite().all()
+    assert batch_sizes[0] == 3
+    empty_inputs = inputs._replace(mask=inputs.mask & False, text_mask=inputs.text_mask & False, prediction_mask=None)
+    assert network(empty_inputs).logits.isfinite().all()
 
 
 def test_any_encoder_of_tokens_can_be_wrapped() -> None:
@@ -265,7 +276,7 @@ def test_any_encoder_of_tokens_can_be_wrapped() -> None:
 
 
 def test_a_question_is_in_a_segment_of_its_own() -> None:
-    """Where I has segment embeddings: those of the second reach the answer, not the memory."""
+    """The second segment embedding changes the answer, not the memory."""
     embeddings = {"kind": "sum", "segments": 2}
     model = {"width": 16, "encode": {"kind": "transformer", "embeddings": embeddings}, "segments": {}}
     model |= {"respond": {"kind": "predictor"}, "memory": {"kind": "selective"}}
@@ -278,13 +289,13 @@ def test_a_question_is_in_a_segment_of_its_own() -> None:
     assert (after.logits != before.logits).any()
 
 
-def test_a_sentence_embedding_is_of_length_one_and_knows_no_padding() -> None:
-    network, inputs = make(), documents(1, 1)
-    tokens, mask, inside = (part[:, 0] for part in inputs[:3])
-    found = network.embed_texts(tokens, mask, inside)
-    torch.testing.assert_close(found.norm(dim=-1), torch.ones(2))
-    wide = [torch.cat([part, torch.zeros_like(part[:, :3])], 1) for part in (tokens, mask, inside)]
-    torch.testing.assert_close(network.embed_texts(*wide), found)
+def test_a_sentence_embedding_has_unit_norm_and_ignores_padding() -> None:
+    network, inputs = make_model(), documents(1, 1)
+    tokens, mask, text_mask = (field[:, 0] for field in inputs[:3])
+    embeddings = network.embed_texts(tokens, mask, text_mask)
+    torch.testing.assert_close(embeddings.norm(dim=-1), torch.ones(2))
+    padded = [torch.cat([field, torch.zeros_like(field[:, :3])], 1) for field in (tokens, mask, text_mask)]
+    torch.testing.assert_close(network.embed_texts(*padded), embeddings)
 
 
 def test_mistakes_are_named() -> None:
@@ -303,15 +314,15 @@ def test_mistakes_are_named() -> None:
             model | {"encode": {"kind": "recurrent"}, "memory": {"kind": "memn2n"}}, {"vocab": 9, "max_length": 9}
         )
     with pytest.raises(ConfigError, match=r"segments.write_probes is at least 0, not -1"):
-        make(write_probes=-1)
+        make_model(write_probes=-1)
     with pytest.raises(ConfigError, match=r"segments.truncate is at least 0, .* not -3"):
         build_model(
             model | {"encode": {"kind": "recurrent"}, "segments": {"truncate": -3}}, {"vocab": 9, "max_length": 9}
         )
 
 
-def test_who_quotes_says_no_words_and_finds_what_a_speaker_finds() -> None:
-    speaker = make("selective", unit="sentences")
+def test_a_quote_head_has_no_weights_and_reads_like_a_predictor() -> None:
+    predictor = make_model("selective", unit="sentences")
     model: dict[str, Any] = {
         "width": 16,
         "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1}},
@@ -319,25 +330,27 @@ def test_who_quotes_says_no_words_and_finds_what_a_speaker_finds() -> None:
         "respond": {"kind": "quote"},
         "segments": {"unit": "sentences"},
     }
-    quoting = build_model(model, {"vocab": VOCAB, "max_length": LENGTH}).eval()
-    quoting.load_state_dict({name: own for name, own in speaker.state_dict().items() if name in quoting.state_dict()})
-    assert not any(name.startswith("respond") for name in quoting.state_dict())
+    quote_model = build_model(model, {"vocab": VOCAB, "max_length": LENGTH}).eval()
+    quote_model.load_state_dict(
+        {name: tensor for name, tensor in predictor.state_dict().items() if name in quote_model.state_dict()}
+    )
+    assert not any(name.startswith("respond") for name in quote_model.state_dict())
     inputs = documents(3, 1)._replace(prediction_mask=None)
-    said, quoted = speaker(inputs), quoting(inputs, probes="read")
-    assert torch.equal(quoted.reading.weights, said.reading.weights)
+    predicted, quoted = predictor(inputs), quote_model(inputs, probes="read")
+    assert torch.equal(quoted.reading.weights, predicted.reading.weights)
     assert (quoted.logits.numel(), quoted.rest_logits.numel(), quoted.masked_logits) == (0, 0, None)
 
 
-def test_a_sum_by_the_root_of_the_number_tells_long_sentences_from_short_ones() -> None:
-    """Of equal tokens a sentence of nine is three times as large; its direction is the mean's."""
+def test_root_scaling_makes_pooled_long_sentences_larger() -> None:
+    """With equal tokens the norm is √n times that of the mean."""
     values = torch.randn(1, 1, 6).expand(1, 12, 6)
     sentences = torch.tensor([[0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2]])
     sentences[0, -1] = -1
-    mean, root = (pool_sentences(values, sentences, 4, root_scaled=own) for own in (False, True))
+    mean, root = (pool_sentences(values, sentences, 4, root_scaled=root_scaled) for root_scaled in (False, True))
     torch.testing.assert_close(root[0, :3], mean[0, :3] * torch.tensor([[1.0], [2.0], [6**0.5]]))
     assert root[0, 3].eq(0).all()
     inputs = documents(2, 1)
-    means, roots = (make("selective", unit="sentences", pool=pool).encode_segments(inputs).items
+    means, roots = (make_model("selective", unit="sentences", pool=pool).encode_segments(inputs).items
                     for pool in ("mean", "root"))  # fmt: skip
-    size = (inputs.sentence_ids.unsqueeze(-1) == torch.arange(means.shape[2])).sum(2).sqrt()
-    torch.testing.assert_close(roots, means * size.unsqueeze(-1))
+    scale = (inputs.sentence_ids.unsqueeze(-1) == torch.arange(means.shape[2])).sum(2).sqrt()
+    torch.testing.assert_close(roots, means * scale.unsqueeze(-1))

@@ -1,4 +1,4 @@
-"""Classes, tags and spans of texts of any length: windows in turn, and a memory goes along."""
+"""Classes, tags and spans of long texts: windows in order, with a carried memory."""
 
 import atexit
 import shutil
@@ -32,66 +32,66 @@ HEADS = pytest.mark.parametrize("head", ["classes", "tags", "spans"])
 KINDS = pytest.mark.parametrize("kind", ["blended", "selective"])
 
 
-def make(head: str, kind: str = "blended", **carry: Any) -> SegmentTextModel:
+def make_model(head: str, kind: str = "blended", **segment_options: Any) -> SegmentTextModel:
     torch.manual_seed(0)
     model: dict[str, Any] = {
         "width": 16,
         "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1}},
         "memory": {"kind": kind, "slots": 12},
         "respond": {"kind": head, "dropout": 0.0},
-        "segments": carry,
+        "segments": segment_options,
     }
     return build_model(model, {"vocab": VOCAB, "max_length": LENGTH, "classes": 3}).eval()
 
 
-def texts(*counts: int, seed: int = 1) -> WindowBatch:
-    """One text a number, of so many windows; [CLS] is 1, [SEP] 2; the last windows are short."""
-    dice = torch.Generator().manual_seed(seed)
-    tokens = torch.randint(5, VOCAB, (sum(counts), LENGTH), generator=dice)
+def make_windows(*counts: int, seed: int = 1) -> WindowBatch:
+    """Make texts of so many windows; [CLS] is 1, [SEP] 2; last windows are short."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(5, VOCAB, (sum(counts), LENGTH), generator=generator)
     tokens[:, 0], tokens[:, -1] = 1, 2
     mask = torch.ones_like(tokens, dtype=torch.bool)
     mask[torch.tensor(counts).cumsum(0) - 1, 5:] = False
-    inside = mask & (tokens > 2)
+    text_mask = mask & (tokens > 2)
     documents = list_windows(torch.tensor(counts))
-    return WindowBatch(tokens * mask, mask, torch.zeros_like(tokens), inside, document_windows=documents)
+    return WindowBatch(tokens * mask, mask, torch.zeros_like(tokens), text_mask, document_windows=documents)
 
 
-def some(inputs: WindowBatch, rows: Tensor, *counts: int) -> WindowBatch:
-    parts = (part[rows] for part in inputs[:4])
-    return WindowBatch(*parts, document_windows=list_windows(torch.tensor(counts)))  # type: ignore[arg-type]
+def select_windows(inputs: WindowBatch, rows: Tensor, *counts: int) -> WindowBatch:
+    fields = (field[rows] for field in inputs[:4])
+    return WindowBatch(*fields, document_windows=list_windows(torch.tensor(counts)))  # type: ignore[arg-type]
 
 
 @HEADS
 @KINDS
 def test_a_text_is_read_alike_in_any_batch(head: str, kind: str) -> None:
-    network, inputs = make(head, kind), texts(3, 1, 2)
+    network, inputs = make_model(head, kind), make_windows(3, 1, 2)
     together = network(inputs)
     first = 0
     for row, count in enumerate((3, 1, 2)):
-        own = torch.arange(first, first + count)
-        alone = network(some(inputs, own, count))
-        torch.testing.assert_close(together.logits[own], alone.logits)
+        windows = torch.arange(first, first + count)
+        alone = network(select_windows(inputs, windows, count))
+        torch.testing.assert_close(together.logits[windows], alone.logits)
         torch.testing.assert_close(together.state.last_mean[row], alone.state.last_mean[0])
-        torch.testing.assert_close(together.slot_reads.weights[own], alone.slot_reads.weights)
+        torch.testing.assert_close(together.slot_reads.weights[windows], alone.slot_reads.weights)
         first += count
 
 
 @HEADS
 @KINDS
-def test_stretch_by_stretch_is_at_once(head: str, kind: str) -> None:
-    """So that a text of any length needs room for a few windows; one that ended stays as it is."""
-    network, inputs = make(head, kind), texts(4, 1)
-    whole = network(inputs)
-    begun = network(some(inputs, torch.tensor([0, 1, 4]), 2, 1))
-    rest = network(some(inputs, torch.tensor([2, 3]), 2, 0), begun.state)
+def test_reading_in_chunks_equals_reading_at_once(head: str, kind: str) -> None:
+    """So a text of any length needs only a few windows; finished texts stay unchanged."""
+    network, inputs = make_model(head, kind), make_windows(4, 1)
+    expected = network(inputs)
+    first = network(select_windows(inputs, torch.tensor([0, 1, 4]), 2, 1))
+    rest = network(select_windows(inputs, torch.tensor([2, 3]), 2, 0), first.state)
     assert isinstance(rest.state, SegmentTextState)
-    torch.testing.assert_close(rest.logits, whole.logits[2:4])
+    torch.testing.assert_close(rest.logits, expected.logits[2:4])
     if head != "classes":
-        torch.testing.assert_close(begun.logits, whole.logits[[0, 1, 4]])
-    torch.testing.assert_close(rest.state.last_mean, whole.state.last_mean)
+        torch.testing.assert_close(first.logits, expected.logits[[0, 1, 4]])
+    torch.testing.assert_close(rest.state.last_mean, expected.state.last_mean)
 
 
-def changed(inputs: WindowBatch, window: int) -> WindowBatch:
+def change_token(inputs: WindowBatch, window: int) -> WindowBatch:
     tokens = inputs.tokens.clone()
     tokens[window, 2] = 5 if int(tokens[window, 2]) != 5 else 6
     return inputs._replace(tokens=tokens)
@@ -99,35 +99,37 @@ def changed(inputs: WindowBatch, window: int) -> WindowBatch:
 
 @pytest.mark.parametrize("head", ["tags", "spans"])
 @KINDS
-def test_tokens_know_what_stood_before_their_window(head: str, kind: str) -> None:
-    network, inputs = make(head, kind), texts(3)
+def test_tokens_depend_on_earlier_windows(head: str, kind: str) -> None:
+    network, inputs = make_model(head, kind), make_windows(3)
     before = network(inputs).logits
     for window, reached in ((0, [True, True, True]), (1, [False, True, True])):
-        after = network(changed(inputs, window)).logits
-        assert [bool((a != b).any()) for a, b in zip(before, after)] == reached
-    alone = make(head, kind, carry_memory=False)
-    after = alone(changed(inputs, 0)).logits
+        after = network(change_token(inputs, window)).logits
+        assert [
+            bool((before_window != after_window).any()) for before_window, after_window in zip(before, after)
+        ] == reached
+    alone = make_model(head, kind, carry_memory=False)
+    after = alone(change_token(inputs, 0)).logits
     assert torch.equal(after[1:], alone(inputs).logits[1:])
 
 
 @KINDS
 def test_a_class_knows_every_window_and_without_memory_the_last(kind: str) -> None:
-    inputs = texts(3)
-    for lasts, reached in ((True, [True] * 3), (False, [False, False, True])):
-        network = make("classes", kind, carry_memory=lasts)
+    inputs = make_windows(3)
+    for carry_memory, reached in ((True, [True] * 3), (False, [False, False, True])):
+        network = make_model("classes", kind, carry_memory=carry_memory)
         before = network(inputs).logits
-        assert (before == before[0]).all()  # every window says what the text is
-        after = [network(changed(inputs, window)).logits for window in range(3)]
-        assert [bool((own != before).any()) for own in after] == reached
+        assert (before == before[0]).all()  # all windows give the class of the text
+        after = [network(change_token(inputs, window)).logits for window in range(3)]
+        assert [bool((changed_logits != before).any()) for changed_logits in after] == reached
 
 
 @HEADS
 def test_the_gradient_reaches_the_first_window_unless_it_is_cut(head: str) -> None:
     for truncate, reaches in ((0, True), (1, False)):
-        network, inputs = make(head, truncate=truncate).train(), texts(3)
+        network, inputs = make_model(head, truncate=truncate).train(), make_windows(3)
         states: list[Tensor] = []
         hook = network.encode.register_forward_hook(
-            lambda _, __, out, kept=states: kept.append(out.detach().requires_grad_()) or kept[-1]
+            lambda _, __, output, outputs=states: outputs.append(output.detach().requires_grad_()) or outputs[-1]
         )
         network(inputs).logits[2].clamp(min=-1e3).square().sum().backward()
         hook.remove()
@@ -136,15 +138,17 @@ def test_the_gradient_reaches_the_first_window_unless_it_is_cut(head: str) -> No
 
 
 @HEADS
-def test_room_for_longer_texts_changes_nothing(head: str, tmp_path: Path) -> None:
-    """On a GPU batches have one shape: windows that are of no text stand behind the others."""
-    recipe = tiny(head, getattr(far_files, head)(tmp_path, 40))
+def test_padding_windows_change_nothing(head: str, tmp_path: Path) -> None:
+    """On a GPU batches have one shape: windows of no text follow the others."""
+    recipe = tiny_recipe(head, getattr(far_files, head)(tmp_path, 40))
     data: Any = load_data(recipe)
     torch.manual_seed(0)
     network = build_model(recipe["model"], data.sizes).eval()
     rows, loss = torch.arange(3), build(OBJECTIVES, recipe["objective"])
-    tight, wide = (loss(network, data.train.batch(rows, compact=own)) for own in (True, False))
-    torch.testing.assert_close(wide.total, tight.total)
+    compact_loss, padded_loss = (
+        loss(network, data.train.batch(rows, compact=is_compact)) for is_compact in (True, False)
+    )
+    torch.testing.assert_close(padded_loss.total, compact_loss.total)
     assert len(data.train.batch(rows, compact=False).inputs.tokens) > len(data.train.batch(rows).inputs.tokens)
 
 
@@ -158,11 +162,15 @@ TINY = [
     "model.respond.dropout=0.0", "model.memory.slots=16", "model.memory.hops=1",
     "model.memory.heads=1",
 ]  # fmt: skip
-MORE = {"classes": ["train.epochs=5"], "tags": ["train.epochs=5"], "spans": ["train.epochs=4", "data.length=20"]}
+HEAD_OPTIONS = {
+    "classes": ["train.epochs=5"],
+    "tags": ["train.epochs=5"],
+    "spans": ["train.epochs=4", "data.length=20"],
+}
 
 
-def tiny(head: str, folder: Path, *sets: str) -> Recipe:
-    return load_recipe(f"bert-mass-{head}", [*TINY, *MORE[head], f"data.folder={folder}", *sets])
+def tiny_recipe(head: str, folder: Path, *overrides: str) -> Recipe:
+    return load_recipe(f"bert-mass-{head}", [*TINY, *HEAD_OPTIONS[head], f"data.folder={folder}", *overrides])
 
 
 @cache
@@ -170,98 +178,98 @@ def run_of(head: str) -> Path:
     folder = Path(mkdtemp(prefix="mnemic-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     getattr(far_files, head)(folder)
-    for _ in fit(tiny(head, folder), folder / "run", device="cpu"):
+    for _ in fit(tiny_recipe(head, folder), folder / "run", device="cpu"):
         pass
     return folder / "run"
 
 
-def trained(head: str) -> Model:
+def load_trained(head: str) -> Model:
     return load(run_of(head))
 
 
 @HEADS
-def test_what_the_first_window_says_decides_and_without_memory_nothing_does(head: str) -> None:
-    checkpoint = trained(head)
-    held: Any = load_data(checkpoint.recipe).validation
-    assert (held.first_window.diff() > 1).all()  # no text fits one window
-    right = next(iter(compute_metrics(checkpoint.network, held).values()))
+def test_the_first_window_decides_only_with_memory(head: str) -> None:
+    checkpoint = load_trained(head)
+    dataset: Any = load_data(checkpoint.recipe).validation
+    assert (dataset.first_window.diff() > 1).all()  # no text fits one window
+    with_memory = next(iter(compute_metrics(checkpoint.network, dataset).values()))
     checkpoint.network.carry_memory = False
-    without = next(iter(compute_metrics(checkpoint.network, held).values()))
-    assert right >= 95 > 75 > without
+    without_memory = next(iter(compute_metrics(checkpoint.network, dataset).values()))
+    assert with_memory >= 95 > 75 > without_memory
 
 
-FAR = "lovely " + "the old train ran past a small grey house today " * 5
+LONG_TEXT = "lovely " + "the old train ran past a small grey house today " * 5
 
 
-def first_word(slots: Any) -> float:
-    """How much was read of the first word, through all slots."""
-    each = [own.weight * one.weight for own in slots for one in own.sources if one.start == 0]
-    return sum(each)
+def weight_of_first_word(slots: Any) -> float:
+    """Sum how much was read of the first word, over all slots."""
+    weights = [slot.weight * source.weight for slot in slots for source in slot.sources if source.start == 0]
+    return sum(weights)
 
 
 def test_answers_say_which_slots_they_read_and_what_was_written_there() -> None:
-    (sort,) = trained("classes").classify([FAR])
-    (tagged,) = trained("tags").tag([FAR + "Ann today"])
-    span = trained("spans").answer("what ?", FAR + "Ann Oslo")
-    assert sort.label == "good"
-    assert [own.kind for own in tagged.entities] == ["person"]
-    assert span.quote(FAR + "Ann Oslo") == "Ann"
-    for slots, result in ((sort.slots, sort), (tagged.entities[0].slots, tagged), (span.slots, span)):
-        assert result.seen == result.total > 50  # every token, in more windows than one
-        assert first_word(slots) > 0.2
+    (classified,) = load_trained("classes").classify([LONG_TEXT])
+    (tagged,) = load_trained("tags").tag([LONG_TEXT + "Ann today"])
+    span = load_trained("spans").answer("what ?", LONG_TEXT + "Ann Oslo")
+    assert classified.label == "good"
+    assert [entity.kind for entity in tagged.entities] == ["person"]
+    assert span.quote(LONG_TEXT + "Ann Oslo") == "Ann"
+    for slots, result in ((classified.slots, classified), (tagged.entities[0].slots, tagged), (span.slots, span)):
+        assert result.seen == result.total > 50  # all tokens, in more than one window
+        assert weight_of_first_word(slots) > 0.2
         for slot in slots:
-            for one in slot.sources:
-                assert FAR[one.start : one.end].strip() == FAR[one.start : one.end] != ""
+            for source in slot.sources:
+                assert LONG_TEXT[source.start : source.end].strip() == LONG_TEXT[source.start : source.end] != ""
 
 
-def test_what_a_memory_was_told_is_every_token_of_the_text_in_its_place() -> None:
-    """Also where a question stands before each window, and where words are unknown."""
-    words, text = trained("spans").tokenizer, FAR + "Ann 🜁 Oslo"
-    room = WindowOptions(20, 0)
-    asked = encode_questions([QuestionExample("what ?", text, (), -1, "")], words, room)
-    for own in (asked, encode_tagged([TaggedExample(text, (), ())], words, room, labels=["O"])):
-        assert SlotReadRecorder(own).find_written_spans(0) == words.encode(text, special=False).offsets
-    alone = encode_labeled([LabeledExample(text, None, "")], words, room, labels=())
-    known = [place for place in SlotReadRecorder(alone).find_written_spans(0) if text[slice(*place)] != "🜁"]
-    assert known == [p for p in asked.token_offsets(0) if text[slice(*p)] != "🜁"]
+def test_the_memory_items_are_the_tokens_of_the_text() -> None:
+    """Also with a question before each window, and with unknown words."""
+    tokenizer, text = load_trained("spans").tokenizer, LONG_TEXT + "Ann 🜁 Oslo"
+    options = WindowOptions(20, 0)
+    questions = encode_questions([QuestionExample("what ?", text, (), -1, "")], tokenizer, options)
+    for dataset in (questions, encode_tagged([TaggedExample(text, (), ())], tokenizer, options, labels=["O"])):
+        assert SlotReadRecorder(dataset).find_written_spans(0) == tokenizer.encode(text, special=False).offsets
+    unlabeled = encode_labeled([LabeledExample(text, None, "")], tokenizer, options, labels=())
+    known_spans = [span for span in SlotReadRecorder(unlabeled).find_written_spans(0) if text[slice(*span)] != "🜁"]
+    assert known_spans == [span for span in questions.token_offsets(0) if text[slice(*span)] != "🜁"]
 
 
 @HEADS
 def test_all_of_a_text_is_seen_however_it_is_batched(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room for two windows or for all: the same answers, and tokens seen are tokens there are."""
-    checkpoint, found = trained(head), []
+    """The same answers for two windows or all at once; ``seen`` equals ``total``."""
+    checkpoint, results = load_trained(head), []
     with torch.no_grad():
         for weight in checkpoint.network.respond.parameters():
-            weight.mul_(0.1)  # so that probabilities are none of 0 and 1
-    for at_once in (16_384, 40):
-        monkeypatch.setattr(read, "TOKENS_PER_BATCH", at_once)
+            weight.mul_(0.1)  # so that probabilities are neither 0 nor 1
+    for tokens_per_batch in (16_384, 40):
+        monkeypatch.setattr(read, "TOKENS_PER_BATCH", tokens_per_batch)
         if head == "spans":
-            found.append([checkpoint.answer("what ?", FAR * 3 + "Ann Oslo")])
+            results.append([checkpoint.answer("what ?", LONG_TEXT * 3 + "Ann Oslo")])
         elif head == "tags":
-            found.append(checkpoint.tag([FAR * 3 + "Ann today", "Ann", ""]))
+            results.append(checkpoint.tag([LONG_TEXT * 3 + "Ann today", "Ann", ""]))
         else:
-            found.append(checkpoint.classify([f"{FAR * 3} awful small", "awful today", ""]))
-    assert all(own.seen == own.total for own in found[0])
-    for one, other in zip(*found):
-        torch.testing.assert_close(chance(one), chance(other), rtol=0, atol=1e-4)
+            results.append(checkpoint.classify([f"{LONG_TEXT * 3} awful small", "awful today", ""]))
+    assert all(result.seen == result.total for result in results[0])
+    for first, second in zip(*results):
+        torch.testing.assert_close(probabilities_of(first), probabilities_of(second), rtol=0, atol=1e-4)
 
 
-def chance(own: Any) -> list[float]:
-    if hasattr(own, "entities"):
-        return [one.probability for one in own.entities]
-    return [own.score if hasattr(own, "score") else own.probability]
+def probabilities_of(result: Any) -> list[float]:
+    if hasattr(result, "entities"):
+        return [entity.probability for entity in result.entities]
+    return [result.score if hasattr(result, "score") else result.probability]
 
 
 def test_the_command_line_tells_of_slots() -> None:
-    told = run("predict", "--model", run_of("classes"), "--device", "cpu", stdin=FAR + "\n").json
-    assert told["label"] == "good"
-    assert told["seen"] == told["total"]
-    assert {"number", "weight", "sources"} == told["slots"][0].keys()
-    assert {"start", "end", "weight"} == told["slots"][0]["sources"][0].keys()
-    judged = run("evaluate", run_of("classes"), "--device", "cpu", "--json").json
-    assert judged["figures"]["accuracy"] >= 95
-    assert judged["seen"] == judged["total"]
-    cut = run("predict", "--model", run_of("classes"), "--truncation", "first", stdin=FAR)
+    prediction = run("predict", "--model", run_of("classes"), "--device", "cpu", stdin=LONG_TEXT + "\n").json
+    assert prediction["label"] == "good"
+    assert prediction["seen"] == prediction["total"]
+    assert {"number", "weight", "sources"} == prediction["slots"][0].keys()
+    assert {"start", "end", "weight"} == prediction["slots"][0]["sources"][0].keys()
+    report = run("evaluate", run_of("classes"), "--device", "cpu", "--json").json
+    assert report["figures"]["accuracy"] >= 95
+    assert report["seen"] == report["total"]
+    cut = run("predict", "--model", run_of("classes"), "--truncation", "first", stdin=LONG_TEXT)
     assert cut.code == 2
     assert "reads all of a text" in cut.err
     story = run("story", "ask", "--model", run_of("classes"), "--sentence", "a", "who ?")
@@ -269,7 +277,7 @@ def test_the_command_line_tells_of_slots() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sets", "said"),
+    ("overrides", "message"),
     [
         (["data.overlap=4"], "segments that do not overlap, all of it"),
         (['data.truncation="first"'], "segments that do not overlap, all of it"),
@@ -278,7 +286,7 @@ def test_the_command_line_tells_of_slots() -> None:
         (['model.segments.unit="sentences"'], "segments does not take 'unit'"),
     ],
 )
-def test_recipes_that_do_not_fit_say_so(sets: list[str], said: str, tmp_path: Path) -> None:
-    recipe = tiny("classes", far_files.classes(tmp_path, 20), *sets)
-    with pytest.raises(ConfigError, match=said):
+def test_recipes_that_do_not_fit_say_so(overrides: list[str], message: str, tmp_path: Path) -> None:
+    recipe = tiny_recipe("classes", far_files.classes(tmp_path, 20), *overrides)
+    with pytest.raises(ConfigError, match=message):
         list(fit(recipe, tmp_path / "run", device="cpu"))

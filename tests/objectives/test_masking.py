@@ -1,6 +1,6 @@
-"""Masking: its statistics, what it never touches, and that it can be undone.
+"""Masking: its statistics, tokens it never masks, and its inverse.
 
-Shapes: b batch, n tokens, r rolls.
+Shapes: b batch, n tokens, r uniforms.
 """
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mnemic.models import IGNORE
-from mnemic.objectives.masking import KEEP_SHARE, MASK_SHARE, MASKINGS, NUM_UNIFORMS, mask_tokens, unmask_tokens
+from mnemic.objectives.masking import KEEP_SHARE, MASK_SHARE, MASKINGS, NUM_UNIFORMS, mask_tokens
 from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError, build
 
@@ -19,14 +19,19 @@ ORDINARY = torch.tensor([1, *range(5, 1000)])
 BATCH = (50, 2000)  # 100,000 tokens
 
 
-def is_near(count: int | Tensor, total: int | Tensor, share: float, *, apart: float = 4.5) -> bool:
-    """Whether ``count`` of ``total`` is what chance gives with this share."""
+def unmask_tokens(inputs: Tensor, targets: Tensor) -> Tensor:
+    """Restore the original ids: b n."""
+    return torch.where(targets == IGNORE, inputs, targets)
+
+
+def is_near(count: int | Tensor, total: int | Tensor, probability: float, *, num_deviations: float = 4.5) -> bool:
+    """Check that ``count`` of ``total`` is plausible for this probability."""
     count, total = float(count), float(total)
-    return abs(count - share * total) < apart * (share * (1 - share) * total) ** 0.5
+    return abs(count - probability * total) < num_deviations * (probability * (1 - probability) * total) ** 0.5
 
 
-def example(seed: int = 0, shape: tuple[int, int] = BATCH) -> tuple[Tensor, Tensor, Tensor]:
-    """Ids, fixed and starts: words of one to four tokens; the edges are special tokens."""
+def make_batch(seed: int = 0, shape: tuple[int, int] = BATCH) -> tuple[Tensor, Tensor, Tensor]:
+    """Make ids, unmaskable and word starts: words of one to four tokens, special edges."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(5, 1000, shape, generator=generator)
     unmaskable = torch.zeros(shape, dtype=torch.bool)
@@ -39,7 +44,7 @@ def example(seed: int = 0, shape: tuple[int, int] = BATCH) -> tuple[Tensor, Tens
 
 
 def mask(kind: str, seed: int = 0, rate: float = 0.15, shape: tuple[int, int] = BATCH):  # type: ignore[no-untyped-def]
-    ids, unmaskable, starts = example(seed, shape)
+    ids, unmaskable, starts = make_batch(seed, shape)
     uniforms = make_uniforms(torch.arange(shape[0]) + 1000 * seed, shape[1], NUM_UNIFORMS)
     selected = build(MASKINGS, {"kind": kind, "rate": rate})(unmaskable, starts, uniforms[0])
     return (
@@ -80,41 +85,41 @@ def test_eighty_ten_ten(kind: str) -> None:
 
 @pytest.mark.parametrize("rate", [0.15, 0.4])
 def test_the_rate_of_tokens(rate: float) -> None:
-    _, fixed, _, selected, _ = mask("tokens", rate=rate)
-    assert is_near(selected.sum(), (~fixed).sum(), rate)
-    both = selected[:, 1:] & selected[:, :-1]  # neighbours are chosen apart from each other
-    assert is_near(both.sum(), (~fixed[:, 1:] & ~fixed[:, :-1]).sum(), rate**2)
+    _, unmaskable, _, selected, _ = mask("tokens", rate=rate)
+    assert is_near(selected.sum(), (~unmaskable).sum(), rate)
+    both = selected[:, 1:] & selected[:, :-1]  # neighbors are selected independently
+    assert is_near(both.sum(), (~unmaskable[:, 1:] & ~unmaskable[:, :-1]).sum(), rate**2)
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.4])
 def test_the_rate_of_words(rate: float) -> None:
-    _, fixed, starts, selected, _ = mask("words", rate=rate)
-    heads = starts & ~fixed
-    assert is_near((selected & heads).sum(), heads.sum(), rate)
-    share = (selected.sum() / (~fixed).sum()).item()
+    _, unmaskable, starts, selected, _ = mask("words", rate=rate)
+    word_heads = starts & ~unmaskable
+    assert is_near((selected & word_heads).sum(), word_heads.sum(), rate)
+    share = (selected.sum() / (~unmaskable).sum()).item()
     assert abs(share - rate) < 0.01
 
 
 def test_words_are_masked_whole() -> None:
-    """Slow twin: word by word, in Python."""
-    _, fixed, starts = example(shape=(6, 40))
+    """Against a plain loop, word by word."""
+    _, unmaskable, starts = make_batch(shape=(6, 40))
     uniforms = make_uniforms(torch.arange(6), 40, 1)[0]
-    selected = build(MASKINGS, {"kind": "words", "rate": 0.3})(fixed, starts, uniforms)
+    selected = build(MASKINGS, {"kind": "words", "rate": 0.3})(unmaskable, starts, uniforms)
     for row in range(6):
-        word = False
+        is_word_masked = False
         for position in range(40):
             if starts[row, position]:
-                word = bool(uniforms[row, position] < 0.3)
-            assert selected[row, position] == (word and not fixed[row, position])
+                is_word_masked = bool(uniforms[row, position] < 0.3)
+            assert selected[row, position] == (is_word_masked and not unmaskable[row, position])
     assert selected.any()
 
 
 def test_words_of_one_token_are_tokens() -> None:
-    _, fixed, _ = example()
+    _, unmaskable, _ = make_batch()
     uniforms = torch.rand(BATCH, generator=torch.Generator().manual_seed(0))
-    alone = torch.ones(BATCH, dtype=torch.bool)
+    all_starts = torch.ones(BATCH, dtype=torch.bool)
     tokens, words = (build(MASKINGS, {"kind": kind}) for kind in ("tokens", "words"))
-    assert torch.equal(words(fixed, alone, uniforms), tokens(fixed, alone, uniforms))
+    assert torch.equal(words(unmaskable, all_starts, uniforms), tokens(unmaskable, all_starts, uniforms))
 
 
 @pytest.mark.parametrize("kind", MASKINGS)
@@ -122,61 +127,61 @@ def test_words_of_one_token_are_tokens() -> None:
 @settings(max_examples=40, deadline=None)
 def test_masking_can_be_undone(kind: str, seed: int, rate: float, n: int) -> None:
     ids, _, _, _, corrupted = mask(kind, seed, rate, (3, n))
-    assert torch.equal(unmask_tokens(corrupted), ids)
+    assert torch.equal(unmask_tokens(*corrupted), ids)
 
 
-def test_rolls_of_a_generator_do_as_well() -> None:
-    ids, fixed, starts = example()
+def test_uniforms_of_a_torch_generator_work_too() -> None:
+    ids, unmaskable, starts = make_batch()
     uniforms = torch.rand(NUM_UNIFORMS, *BATCH, generator=torch.Generator().manual_seed(1))
-    selected = build(MASKINGS, {"kind": "tokens"})(fixed, starts, uniforms[0])
+    selected = build(MASKINGS, {"kind": "tokens"})(unmaskable, starts, uniforms[0])
     corrupted = mask_tokens(ids, selected, uniforms[1:], mask_id=torch.tensor(MASK), random_ids=ORDINARY)
-    assert is_near(selected.sum(), (~fixed).sum(), 0.15)
-    assert torch.equal(unmask_tokens(corrupted), ids)
+    assert is_near(selected.sum(), (~unmaskable).sum(), 0.15)
+    assert torch.equal(unmask_tokens(*corrupted), ids)
 
 
-def test_the_largest_roll_is_still_an_ordinary_token() -> None:
+def test_the_largest_uniform_gives_an_ordinary_token() -> None:
     ids = torch.full((1, 4), 7)
-    top = torch.full((2, 1, 4), 1 - 2**-24)
-    inputs, _ = mask_tokens(ids, ids > 0, top, mask_id=MASK, random_ids=ORDINARY)
+    largest = torch.full((2, 1, 4), 1 - 2**-24)
+    inputs, _ = mask_tokens(ids, ids > 0, largest, mask_id=MASK, random_ids=ORDINARY)
     assert (inputs == ORDINARY[-1]).all()
 
 
-def test_static_and_dynamic_are_a_matter_of_keys() -> None:
-    """The same key gives the same mask in any batch, at any padding; another key another one."""
+def test_equal_seeds_give_equal_masks() -> None:
+    """The same seed gives the same mask in any batch and with any padding."""
     first = make_uniforms(torch.tensor([11, 12, 13]), 20, NUM_UNIFORMS)
     second = make_uniforms(torch.tensor([99, 13]), 33, NUM_UNIFORMS)
     assert torch.equal(first[:, 2], second[:, 1, :20])
     assert not torch.equal(first[:, 0], first[:, 1])
     assert not torch.isin(first[:, 0], first[:, 1]).any()
-    alone = (make_uniforms(torch.arange(3), 200, NUM_UNIFORMS) * 2**24).long()
-    shared = alone.numel() - len(alone.unique())  # by chance, of 1,800 among 16 million
-    assert shared <= 2
+    integers = (make_uniforms(torch.arange(3), 200, NUM_UNIFORMS) * 2**24).long()
+    num_duplicates = integers.numel() - len(integers.unique())  # expected for 1,800 of 16 million
+    assert num_duplicates <= 2
 
 
-def test_rolls_are_uniform_and_independent() -> None:
-    """Of neighbouring keys, as of far ones: 16 equal bins, and no correlation along any axis."""
-    for keys in (torch.arange(200), torch.arange(200) * 2**54 - 2**62):
-        uniforms = make_uniforms(keys, 500, NUM_UNIFORMS)
+def test_uniforms_are_uniform_and_independent() -> None:
+    """For neighboring and distant seeds: 16 equal bins, no correlation along any axis."""
+    for seeds in (torch.arange(200), torch.arange(200) * 2**54 - 2**62):
+        uniforms = make_uniforms(seeds, 500, NUM_UNIFORMS)
         assert uniforms.shape == (NUM_UNIFORMS, 200, 500)
         assert uniforms.dtype == torch.float32
         assert uniforms.min() >= 0
         assert uniforms.max() < 1
         bins = torch.bincount((uniforms.flatten() * 16).long(), minlength=16)
         assert all(is_near(count, uniforms.numel(), 1 / 16) for count in bins)
-        centred = uniforms.double() - 0.5
+        centered = uniforms.double() - 0.5
         for shift, axis in [(1, 0), (1, 1), (1, 2), (2, 2), (7, 1)]:
-            product = (centred * centred.roll(shift, axis)).mean() * 12
+            product = (centered * centered.roll(shift, axis)).mean() * 12
             assert abs(product) < 4.5 / uniforms.numel() ** 0.5
 
 
-def test_rolls_never_change() -> None:
-    """Static masks of an old run have to come out of every later version."""
+def test_uniforms_never_change() -> None:
+    """Static masks of an old run must be the same in all later versions."""
     numbers = (make_uniforms(torch.tensor([0, 2**62 + 1]), 2, 1)[0] * 2**24).long()
-    assert numbers.tolist() == reference([0, 2**62 + 1], 2)
+    assert numbers.tolist() == splitmix64([0, 2**62 + 1], 2)
 
 
-def reference(keys: list[int], length: int) -> list[list[int]]:
-    """Splitmix64 in Python's whole numbers, the highest 24 bits."""
+def splitmix64(seeds: list[int], length: int) -> list[list[int]]:
+    """Compute splitmix64 with Python integers; return the highest 24 bits."""
     modulus = 2**64
 
     def mix_bits(z: int) -> int:
@@ -185,24 +190,24 @@ def reference(keys: list[int], length: int) -> list[list[int]]:
         return z ^ (z >> 31)
 
     step = 0x9E3779B97F4A7C15
-    rows = [[(mix_bits(key) + (position + 1) * step) % modulus for position in range(length)] for key in keys]
+    rows = [[(mix_bits(seed) + (position + 1) * step) % modulus for position in range(length)] for seed in seeds]
     return [[mix_bits(number) >> 40 for number in row] for row in rows]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 def test_a_gpu_masks_the_same() -> None:
-    ids, fixed, starts = example()
+    ids, unmaskable, starts = make_batch()
     masking = build(MASKINGS, {"kind": "words"})
     results = []
     for device in ("cpu", "cuda"):
         uniforms = make_uniforms(torch.arange(BATCH[0], device=device), BATCH[1], NUM_UNIFORMS)
-        selected = masking(fixed.to(device), starts.to(device), uniforms[0])
+        selected = masking(unmaskable.to(device), starts.to(device), uniforms[0])
         kwargs = {"mask_id": torch.tensor(MASK, device=device), "random_ids": ORDINARY.to(device)}
         results.append([tensor.cpu() for tensor in mask_tokens(ids.to(device), selected, uniforms[1:], **kwargs)])
     assert all(torch.equal(cpu_tensor, gpu_tensor) for cpu_tensor, gpu_tensor in zip(*results))
 
 
 @pytest.mark.parametrize("kind", MASKINGS)
-def test_a_rate_is_a_share(kind: str) -> None:
+def test_a_rate_above_one_is_refused(kind: str) -> None:
     with pytest.raises(ConfigError, match="above 0 and up to 1, not 15"):
         build(MASKINGS, {"kind": kind, "rate": 15.0})

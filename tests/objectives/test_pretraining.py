@@ -1,6 +1,6 @@
-"""The dual objective and its heads: slow twins, gradients, weights.
+"""The pre-training objective and its heads: plain loops, gradients, weights.
 
-Shapes: b batch, n tokens, m places, d width, v vocabulary.
+Shapes: b batch, n tokens, m positions, d width, v vocabulary.
 """
 
 import pytest
@@ -18,37 +18,37 @@ from mnemic.respond.pretraining import PretrainingHeads
 from mnemic.respond.vocabulary import VocabularyHead
 
 V, D = 30, 16
-ROWS = ("tokens", "mask", "segments", "word_starts", "unmaskable", "next_sentence_labels", "mask_seeds")
+ROW_FIELDS = ("tokens", "mask", "segments", "word_starts", "unmaskable", "next_sentence_labels", "mask_seeds")
 
 
-def bert(pairs: bool = True) -> TextModel:
-    """An encoder and the heads: what a network of pre-training is."""
+def make_bert(next_sentence: bool = True) -> TextModel:
+    """Make an encoder with pre-training heads."""
     encode = TransformerEncoder(D, V, embeddings={"kind": "sum", "segments": 2})
-    return TextModel(encode, PretrainingHeads(D, V, encode.embeddings.tokens, next_sentence=pairs))
+    return TextModel(encode, PretrainingHeads(D, V, encode.embeddings.tokens, next_sentence=next_sentence))
 
 
-def batch_of(follows: list[int], n: int = 12) -> CorpusBatch:
-    """Random ids, [CLS] (2) before and [SEP] (3) behind, the last row padded."""
-    b = len(follows)
-    tokens = torch.randint(5, V, (b, n), generator=torch.Generator().manual_seed(0))
+def make_batch(labels: list[int], length: int = 12) -> CorpusBatch:
+    """Make random ids between [CLS] (2) and [SEP] (3), with a padded last row."""
+    batch_size = len(labels)
+    tokens = torch.randint(5, V, (batch_size, length), generator=torch.Generator().manual_seed(0))
     tokens[:, 0], tokens[:, -1] = 2, 3
-    tokens[-1, n // 2 :] = 0
-    tokens[-1, n // 2] = 3
+    tokens[-1, length // 2 :] = 0
+    tokens[-1, length // 2] = 3
     return CorpusBatch(
         tokens=tokens,
         mask=tokens != 0,
-        segments=(torch.arange(n) > n // 2).long().expand(b, n) * (tokens != 0),
-        word_starts=torch.ones(b, n, dtype=torch.bool),
+        segments=(torch.arange(length) > length // 2).long().expand(batch_size, length) * (tokens != 0),
+        word_starts=torch.ones(batch_size, length, dtype=torch.bool),
         unmaskable=tokens < 5,
-        next_sentence_labels=torch.tensor(follows),
-        mask_seeds=torch.arange(b),
+        next_sentence_labels=torch.tensor(labels),
+        mask_seeds=torch.arange(batch_size),
         mask_id=torch.tensor(4),
         ordinary_ids=torch.arange(5, V),
     )
 
 
 def test_the_head_is_what_the_paper_says() -> None:
-    """Slow twin: one place and one word at a time."""
+    """Against a plain loop over positions and words."""
     head = VocabularyHead(D, V, epsilon=1e-12)
     nn.init.normal_(head.bias)
     nn.init.normal_(head.norm.weight)
@@ -75,7 +75,7 @@ def test_gathering_first_changes_nothing() -> None:
 
 
 def test_the_head_is_tied() -> None:
-    network = bert()
+    network = make_bert()
     words = network.encode.embeddings.tokens
     assert network.respond.vocabulary.words is words
     assert sum(parameter is words for parameter in network.parameters()) == 1
@@ -93,33 +93,33 @@ def test_word_vectors_may_be_narrower() -> None:
         VocabularyHead(D, V + 1, words=words)
 
 
-@pytest.mark.parametrize("room", [0, 46])
-def test_only_what_is_asked_is_scored_and_summed(room: int) -> None:
-    """The masked loss is the cross-entropy over all scores, at the targets alone.
+@pytest.mark.parametrize("capacity", [0, 46])
+def test_only_masked_positions_enter_the_loss(capacity: int) -> None:
+    """The masked loss is the cross-entropy at the targets alone.
 
-    With a room for them, places that are left over are asked for nothing.
+    With a fixed capacity, unused positions have no target.
     """
-    network, batch = bert(), batch_of([1, 0, 1, 0])._replace(max_tokens=room)
+    network, batch = make_bert(), make_batch([1, 0, 1, 0])._replace(max_tokens=capacity)
     masked = mask_batch(batch, TokenMasking(rate=0.5))
-    real = masked.targets != IGNORE
-    positions = masked.inputs.answer_mask[real]
+    is_target = masked.targets != IGNORE
+    positions = masked.inputs.answer_mask[is_target]
     assert 5 < len(positions) < 35
-    assert len(masked.targets) == (46 if room else len(positions))
-    assert (masked.inputs.answer_mask[~real] == batch.tokens.numel()).all()
+    assert len(masked.targets) == (46 if capacity else len(positions))
+    assert (masked.inputs.answer_mask[~is_target] == batch.tokens.numel()).all()
     states = network.encode(masked.inputs.tokens, batch.mask, segments=batch.segments)
     logits = network.respond.vocabulary(states).flatten(0, 1)  # (b n) v
     expected = torch.full_like(batch.tokens, IGNORE).flatten()
     expected[positions] = batch.tokens.flatten()[positions]
-    slow = nn.functional.cross_entropy(logits, expected, ignore_index=IGNORE, reduction="sum")
+    expected_loss = nn.functional.cross_entropy(logits, expected, ignore_index=IGNORE, reduction="sum")
     objective = PretrainingLoss(masking={"kind": "tokens", "rate": 0.5})
     total, targets, *_ = objective(network, batch)
-    torch.testing.assert_close(total, slow)
+    torch.testing.assert_close(total, expected_loss)
     assert targets == len(positions)
     assert not batch.unmaskable.flatten()[positions].any()
 
 
-def test_nothing_flows_from_places_that_are_not_asked() -> None:
-    """The gradient of the loss by the last states is zero but at the masked places."""
+def test_only_masked_positions_get_a_gradient() -> None:
+    """The gradient with respect to the last states is zero at all other positions."""
     heads = PretrainingHeads(D, V)
     states = torch.randn(3, 8, D, requires_grad=True)
     targets = torch.full((3, 8), IGNORE)
@@ -130,24 +130,24 @@ def test_nothing_flows_from_places_that_are_not_asked() -> None:
     assert torch.equal(logits.masked_logits, heads(None, None, states, targets != IGNORE).masked_logits)
     nn.functional.cross_entropy(logits.masked_logits, words, reduction="sum").backward()
     assert states.grad is not None
-    flows = states.grad.abs().sum(-1) > 0
-    assert torch.equal(flows, targets != IGNORE)
+    has_gradient = states.grad.abs().sum(-1) > 0
+    assert torch.equal(has_gradient, targets != IGNORE)
 
 
 def test_next_sentence_scores_are_in_the_published_order() -> None:
-    """The first score is for a text that follows; IGNORE is not asked."""
+    """The first logit is for a text that follows; IGNORE costs nothing."""
     logits = torch.tensor([[2.0, -1.0], [0.5, 0.1], [3.0, 4.0]])
     losses = next_sentence_losses(logits, torch.tensor([1, 0, IGNORE]))
-    slow = [-logits[0].log_softmax(0)[0], -logits[1].log_softmax(0)[1], torch.tensor(0.0)]
-    torch.testing.assert_close(losses, torch.stack(slow))
+    expected = [-logits[0].log_softmax(0)[0], -logits[1].log_softmax(0)[1], torch.tensor(0.0)]
+    torch.testing.assert_close(losses, torch.stack(expected))
     with pytest.raises(ConfigError, match=r"set model\.respond\.next_sentence=true"):
         next_sentence_losses(None, torch.tensor([1]))
 
 
 @pytest.mark.parametrize(("mlm", "nsp"), [(1.0, 1.0), (0.3, 2.0), (1.0, 0.0), (0.0, 0.7)])
 def test_the_dual_objective_is_the_weighted_sum(mlm: float, nsp: float) -> None:
-    """A pair counts by the tokens that are masked in it on average: rate times those there are."""
-    network, batch = bert(), batch_of([1, 0, 1, IGNORE])
+    """A pair counts as much as the expected number of masked tokens in it."""
+    network, batch = make_bert(), make_batch([1, 0, 1, IGNORE])
     masking = {"kind": "words", "rate": 0.4}
     loss = PretrainingLoss(mlm=mlm, nsp=nsp, masking=masking)(network, batch, {"m": torch.ones(1)})
     mlm_loss = PretrainingLoss(masking=masking)(network, batch)
@@ -159,47 +159,50 @@ def test_the_dual_objective_is_the_weighted_sum(mlm: float, nsp: float) -> None:
     assert loss.carried == {"m": torch.ones(1)}
 
 
-def test_the_losses_of_parts_add_up() -> None:
-    """So that accumulation and many processes train on exactly the same loss."""
-    network, batch = bert(), batch_of([1, 0, 1, 0, 1, 0])
+def test_the_losses_of_shards_add_up() -> None:
+    """So gradient accumulation and several processes train on the same loss."""
+    network, batch = make_bert(), make_batch([1, 0, 1, 0, 1, 0])
     objective = PretrainingLoss(nsp=0.7, masking={"kind": "tokens", "rate": 0.4})
     batch_loss = objective(network, batch)
-    rows = [slice(0, 1), slice(1, 4), slice(4, 6)]
-    shard_losses = [objective(network, batch._replace(**{n: getattr(batch, n)[shard] for n in ROWS})) for shard in rows]
+    shards = [slice(0, 1), slice(1, 4), slice(4, 6)]
+    shard_losses = [
+        objective(network, batch._replace(**{name: getattr(batch, name)[shard] for name in ROW_FIELDS}))
+        for shard in shards
+    ]
     torch.testing.assert_close(sum(loss.total for loss in shard_losses), batch_loss.total)
     assert sum(loss.num_targets for loss in shard_losses) == batch_loss.num_targets
 
 
 def test_every_weight_of_the_network_learns() -> None:
-    network = bert()
+    network = make_bert()
     objective = PretrainingLoss(nsp=1.0, masking={"kind": "tokens", "rate": 0.5})
-    loss = objective(network, batch_of([1, 0, 1]))
+    loss = objective(network, make_batch([1, 0, 1]))
     (loss.total / loss.num_targets).backward()
-    dead = [name for name, weight in network.named_parameters() if weight.grad is None]
-    assert not dead
+    without_gradient = [name for name, weight in network.named_parameters() if weight.grad is None]
+    assert not without_gradient
 
 
 def test_without_pairs_there_is_no_head_for_them() -> None:
-    network, batch = bert(pairs=False), batch_of([IGNORE, IGNORE])
+    network, batch = make_bert(next_sentence=False), make_batch([IGNORE, IGNORE])
     assert not [name for name, _ in network.named_parameters() if "follows" in name]
     loss = PretrainingLoss(nsp=0.0, masking={"kind": "tokens", "rate": 0.5})(network, batch)
     loss.total.backward()
     assert all(weight.grad is not None for weight in network.parameters())
 
 
-def test_a_batch_that_asks_for_nothing_costs_nothing() -> None:
-    network, batch = bert(), batch_of([IGNORE, IGNORE])
-    nothing = batch._replace(unmaskable=torch.ones_like(batch.unmaskable))
-    loss = PretrainingLoss(nsp=1.0)(network, nothing)
+def test_a_batch_without_targets_costs_nothing() -> None:
+    network, batch = make_bert(), make_batch([IGNORE, IGNORE])
+    without_targets = batch._replace(unmaskable=torch.ones_like(batch.unmaskable))
+    loss = PretrainingLoss(nsp=1.0)(network, without_targets)
     loss.total.backward()
     assert (loss.total, loss.num_targets) == (0, 0)
-    assert all(torch.isfinite(w.grad).all() for w in network.parameters() if w.grad is not None)
+    assert all(torch.isfinite(weight.grad).all() for weight in network.parameters() if weight.grad is not None)
 
 
 def test_padding_changes_nothing() -> None:
-    network, batch = bert(), batch_of([1, 0, 1])
+    network, batch = make_bert(), make_batch([1, 0, 1])
     objective = PretrainingLoss(masking={"kind": "tokens", "rate": 0.4})
-    wide = batch._replace(
+    padded = batch._replace(
         **{
             name: torch.cat([tensor, torch.full((3, 5), value, dtype=tensor.dtype)], 1)
             for name, tensor, value in [
@@ -211,7 +214,7 @@ def test_padding_changes_nothing() -> None:
             ]
         }
     )
-    torch.testing.assert_close(objective(network, wide).total, objective(network, batch).total)
+    torch.testing.assert_close(objective(network, padded).total, objective(network, batch).total)
 
 
 def test_weights_are_checked() -> None:
@@ -224,7 +227,7 @@ def test_weights_are_checked() -> None:
 
 
 def test_the_unigram_baseline() -> None:
-    """Evenly distributed ids cost log v; what was seen costs its entropy, nearly."""
+    """Uniform ids cost log v; unseen ids cost much more."""
     targets = torch.arange(V).repeat(100)
     targets = torch.cat([targets, torch.full((7,), IGNORE)])
     counts = count_targets(targets, V)

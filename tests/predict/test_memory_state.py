@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from long_runs import ASKED, BACK, FACT, run_of, told
+from long_runs import BACKGROUND, FACT, QUESTION, make_text, run_of
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -25,7 +25,7 @@ def test_looks_at_the_slots_stay_few_and_evenly_apart() -> None:
 
 def test_a_memory_survives_the_disk_and_is_read_on(carrying: Path, tmp_path: Path) -> None:
     model = load(carrying)
-    first = model.remember(told())
+    first = model.remember(make_text())
     first.save(tmp_path / "notes.mem")
     back = model.load_state(tmp_path / "notes.mem")
     assert [f.name for f in tmp_path.iterdir()] == ["notes.mem"]
@@ -35,33 +35,33 @@ def test_a_memory_survives_the_disk_and_is_read_on(carrying: Path, tmp_path: Pat
         assert torch.equal(getattr(first, name), getattr(back, name))
     assert back == first
     assert back.origin == str(carrying)  # so that mnemic text ask finds the network
-    both = model.remember(BACK, back)
-    assert both.seen == both.total == model.remember(BACK).seen + first.seen
-    assert both.segments == len(both.history) == model.remember(BACK).segments + first.segments
-    assert int(both.spans[-1, 1]) == len((told() + BACK).rstrip())
-    assert torch.equal(model.remember(told()).memory.slots, first.memory.slots)
-    answer = model.ask(both, ASKED)
+    both = model.remember(BACKGROUND, back)
+    assert both.seen == both.total == model.remember(BACKGROUND).seen + first.seen
+    assert both.segments == len(both.history) == model.remember(BACKGROUND).segments + first.segments
+    assert int(both.spans[-1, 1]) == len((make_text() + BACKGROUND).rstrip())
+    assert torch.equal(model.remember(make_text()).memory.slots, first.memory.slots)
+    answer = model.ask(both, QUESTION)
     assert answer.text == "lantern"
-    quoted = (told() + BACK)[answer.evidence[0].start : answer.evidence[0].end]
+    quoted = (make_text() + BACKGROUND)[answer.evidence[0].start : answer.evidence[0].end]
     assert quoted in FACT
 
 
 def test_states_are_equal_if_all_they_hold_is(carrying: Path) -> None:
     model = load(carrying)
-    state = model.remember(told())
-    assert state == model.remember(told()) == dataclasses.replace(state, origin="elsewhere")
-    assert state != model.remember(told(), name="a.txt")
+    state = model.remember(make_text())
+    assert state == model.remember(make_text()) == dataclasses.replace(state, origin="elsewhere")
+    assert state != model.remember(make_text(), name="a.txt")
     assert state != dataclasses.replace(state, worth=state.worth + 1)
     assert state != dataclasses.replace(state, memory=state.forget(2, 25).memory)
-    assert state != model.remember(told(), state)
+    assert state != model.remember(make_text(), state)
     assert state != "a text"
 
 
 def test_what_is_forgotten_is_a_stretch_and_no_more(carrying: Path) -> None:
-    state = load(carrying).remember(told())
+    state = load(carrying).remember(make_text())
     assert state.forget(4, 4) is state  # empty, though within the fact
-    assert state.forget(len(told()) + 5, len(told()) + 9) is state  # never read
-    assert state.forget(len(told()) + 5, 10**30) is state
+    assert state.forget(len(make_text()) + 5, len(make_text()) + 9) is state  # never read
+    assert state.forget(len(make_text()) + 5, 10**30) is state
     assert state.forget(np.int64(0), np.int64(9)) == state.forget(0, 9)
     invalid: Any = [(9, 4), (-5, 9), (-9, -5), (1.5, 3), ("a", "b"), (True, 4)]
     for start, end in invalid:
@@ -72,9 +72,9 @@ def test_what_is_forgotten_is_a_stretch_and_no_more(carrying: Path) -> None:
 def test_a_memory_that_holds_nothing_gives_no_answer(carrying: Path) -> None:
     """A network would say its likeliest word; there is nothing that it could prove it with."""
     model = load(carrying)
-    for state in (model.remember(""), model.remember(told()).forget(0, len(told()))):
+    for state in (model.remember(""), model.remember(make_text()).forget(0, len(make_text()))):
         assert (state.filled, state.slots) == (0, 16)
-        answer = model.ask(state, ASKED)
+        answer = model.ask(state, QUESTION)
         assert (answer.text, answer.probability, answer.evidence) == ("", 0.0, ())
         assert (answer.seen, answer.total) == (state.seen, state.total)
 
@@ -84,7 +84,7 @@ def test_what_is_no_text_and_no_memory_is_said(carrying: Path) -> None:
     for value, message in ((b"abc", "not bytes"), (Path("a.txt"), "not PosixPath")):
         with pytest.raises(ValueError, match=f"a text as a str, {message}; of a file: Path"):
             model.remember(value)
-    for use in (lambda: model.ask("n.mem", ASKED), lambda: model.remember("a", "n.mem")):
+    for use in (lambda: model.ask("n.mem", QUESTION), lambda: model.remember("a", "n.mem")):
         with pytest.raises(StateError, match="expected a State, not str; load_state"):
             use()
 
@@ -92,7 +92,7 @@ def test_what_is_no_text_and_no_memory_is_said(carrying: Path) -> None:
 def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
     carrying: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = load(carrying).remember(told())
+    state = load(carrying).remember(make_text())
     with pytest.raises(StateError, match="there is no folder"):
         state.save(tmp_path / "none" / "notes.mem")
     with pytest.raises(StateError, match="is a folder; give a file"):
@@ -123,7 +123,7 @@ def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
     ],
 )
 def test_a_damaged_memory_is_named(change: dict[str, str | None], message: str, tmp_path: Path) -> None:
-    path, state = tmp_path / "notes.mem", load(run_of("selective")).remember(told())
+    path, state = tmp_path / "notes.mem", load(run_of("selective")).remember(make_text())
     state.save(path)
     with safe_open(path, "pt") as file:
         about = file.metadata() | change
@@ -134,7 +134,7 @@ def test_a_damaged_memory_is_named(change: dict[str, str | None], message: str, 
 
 
 def test_a_memory_whose_parts_do_not_fit_is_named(tmp_path: Path) -> None:
-    path, state = tmp_path / "notes.mem", load(run_of("selective")).remember(told())
+    path, state = tmp_path / "notes.mem", load(run_of("selective")).remember(make_text())
     for change, message in (
         ({"spans": state.spans[:-1]}, "salience values"),
         ({"spans": state.spans[:1], "worth": state.worth[:1]}, "from a unit that is none of the 1"),
@@ -148,7 +148,7 @@ def test_a_memory_whose_parts_do_not_fit_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tensor_name", ["spans", "worth", "memory.slots"])
 def test_a_byte_that_changed_is_noticed(tensor_name: str, tmp_path: Path) -> None:
     path = tmp_path / "notes.mem"
-    load(run_of("selective")).remember(told()).save(path)
+    load(run_of("selective")).remember(make_text()).save(path)
     contents = bytearray(path.read_bytes())
     size = int.from_bytes(contents[:8], "little")
     offset = 8 + size + json.loads(contents[8 : 8 + size])[tensor_name]["data_offsets"][0]
@@ -159,7 +159,7 @@ def test_a_byte_that_changed_is_noticed(tensor_name: str, tmp_path: Path) -> Non
 
 
 def test_places_that_run_backwards_are_noticed_in_a_memory_without_a_digest(tmp_path: Path) -> None:
-    path, state = tmp_path / "notes.mem", load(run_of("selective")).remember(told())
+    path, state = tmp_path / "notes.mem", load(run_of("selective")).remember(make_text())
     state.save(path)
     with safe_open(path, "pt") as file:
         about = {name: value for name, value in file.metadata().items() if name != "digest"}
@@ -173,22 +173,22 @@ def test_places_that_run_backwards_are_noticed_in_a_memory_without_a_digest(tmp_
 
 def test_a_text_may_be_named_by_a_path(tmp_path: Path) -> None:
     model = load(run_of("selective"))
-    state = model.remember(told(), name=tmp_path / "a.txt")
+    state = model.remember(make_text(), name=tmp_path / "a.txt")
     state.save(tmp_path / "notes.mem")
     assert model.load_state(tmp_path / "notes.mem").texts[0].name == str(tmp_path / "a.txt")
     with pytest.raises(ValueError, match="name is a str or a path, not int"):
-        model.remember(told(), name=5)
+        model.remember(make_text(), name=5)
 
 
 def test_a_memory_of_another_network_is_refused(carrying: Path, tmp_path: Path) -> None:
     model, changed = load(carrying), load(carrying)
     with torch.no_grad():
         next(changed.network.parameters()).add_(1.0)
-    state = model.remember(told())
+    state = model.remember(make_text())
     state.save(tmp_path / "notes.mem")
     for use in (
-        lambda: changed.ask(state, ASKED),
-        lambda: changed.remember(told(), state),
+        lambda: changed.ask(state, QUESTION),
+        lambda: changed.remember(make_text(), state),
         lambda: changed.load_state(tmp_path / "notes.mem"),
     ):
         with pytest.raises(StateError, match="another network"):
@@ -203,7 +203,7 @@ def test_a_memory_of_another_network_is_refused(carrying: Path, tmp_path: Path) 
 
 
 def test_nothing_but_a_memory_is_written_over(carrying: Path, tmp_path: Path) -> None:
-    state, path = load(carrying).remember(told()), tmp_path / "notes.mem"
+    state, path = load(carrying).remember(make_text()), tmp_path / "notes.mem"
     state.save(path)
     state.forget(0, 5).save(path)
     assert load_state_file(path) == state.forget(0, 5)
@@ -215,7 +215,7 @@ def test_nothing_but_a_memory_is_written_over(carrying: Path, tmp_path: Path) ->
 
 def test_what_is_no_question_is_told_so(carrying: Path) -> None:
     model = load(carrying)
-    state = model.remember(told())
+    state = model.remember(make_text())
     with pytest.raises(ValueError, match="a question is a str, not NoneType"):
         model.ask(state, None)  # type: ignore[arg-type]
 
@@ -224,4 +224,4 @@ def test_a_network_that_stores_masked_words_alone_reads_no_text() -> None:
     model = load(run_of("selective"))
     model.network.tokens = "masked"
     with pytest.raises(ValueError, match=r"stores masked words alone .*segments.tokens = 'controller'"):
-        model.remember(told())
+        model.remember(make_text())

@@ -1,4 +1,4 @@
-"""From a recipe's table to a part: what is built, what is refused and how it is said."""
+"""Building parts from recipe tables: accepted options, refused ones, and their messages."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from mnemic.recipe import ConfigError, build, construct, select_kinds
 
 
 class Engine:
-    """A part with an option of every type a recipe knows."""
+    """A part with an option of each type that recipes support."""
 
     def __init__(
         self,
@@ -37,17 +37,17 @@ class Sail:
 
 
 class Wheel(nn.Module):
-    """A module without a constructor of its own: torch's takes anything, a recipe may not."""
+    """A module without a constructor: torch's takes anything, a recipe must not."""
 
 
 PARTS = {"engine": Engine, "sail": Sail, "wheel": Wheel}
 
 
-def test_build_hands_over_options_and_facts() -> None:
+def test_build_passes_options_and_sizes() -> None:
     spec = {"kind": "engine", "power": 3, "rate": 2, "fuel": "wood", "gears": [1, 2]}
-    part = build(PARTS, spec, width=8, vocab=100)  # vocab: a fact this part does not name
-    assert isinstance(part, Engine)
-    assert (part.width, part.power, part.rate, part.fuel, part.gears) == (8, 3, 2, "wood", [1, 2])
+    built = build(PARTS, spec, width=8, vocab=100)  # vocab: a size this part does not take
+    assert isinstance(built, Engine)
+    assert (built.width, built.power, built.rate, built.fuel, built.gears) == (8, 3, 2, "wood", [1, 2])
     assert isinstance(build(PARTS, {"kind": "sail"}, width=8), Sail)
     assert isinstance(build(PARTS, {"kind": "wheel"}, width=8), Wheel)
 
@@ -59,7 +59,7 @@ def test_build_leaves_the_spec_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    ("spec", "messages"),
     [
         ({"kind": "motor"}, ["no kind 'motor'", "known kinds: engine, sail, wheel"]),
         ({"kind": "engin"}, ["did you mean 'engine'?", "known kinds: engine, sail, wheel"]),
@@ -75,16 +75,16 @@ def test_build_leaves_the_spec_as_it_was() -> None:
         ({"kind": "engine", "power": 3, "width": 9}, ["engine does not take 'width'"]),
     ],
 )
-def test_a_wrong_part_is_refused_with_what_would_be_right(spec: Any, says: list[str]) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_a_wrong_part_is_refused_with_what_would_be_right(spec: Any, messages: list[str]) -> None:
+    with pytest.raises(ConfigError) as error_info:
         build(PARTS, spec, width=8)
-    for words in says:
-        assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
+    for message in messages:
+        assert message in str(error_info.value)
+    assert "\n" not in str(error_info.value)
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "wanted"),
+    ("option", "value", "expected"),
     [
         ("power", "3", "a whole number"),
         ("power", 3.0, "a whole number"),
@@ -105,11 +105,11 @@ def test_a_wrong_part_is_refused_with_what_would_be_right(spec: Any, says: list[
         ("out", 3, "a path"),
     ],
 )
-def test_a_wrong_type_is_refused(option: str, value: object, wanted: str) -> None:
-    with pytest.raises(ConfigError, match=rf"^engine\.{option} is ") as caught:
+def test_a_wrong_type_is_refused(option: str, value: object, expected: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^engine\.{option} is ") as error_info:
         build(PARTS, {"kind": "engine", "power": 3, option: value}, width=8)
-    assert wanted in str(caught.value)
-    assert str(caught.value).endswith(f"not {value!r}")
+    assert expected in str(error_info.value)
+    assert str(error_info.value).endswith(f"not {value!r}")
 
 
 @pytest.mark.parametrize(
@@ -126,18 +126,18 @@ def test_a_wrong_type_is_refused(option: str, value: object, wanted: str) -> Non
     ],
 )
 def test_a_right_type_is_taken(option: str, value: object) -> None:
-    part = build(PARTS, {"kind": "engine", "power": 3, option: value}, width=8)
-    assert getattr(part, option) == value
+    engine = build(PARTS, {"kind": "engine", "power": 3, option: value}, width=8)
+    assert getattr(engine, option) == value
 
 
-def test_fill_names_what_it_fills() -> None:
+def test_construct_names_its_part_in_errors() -> None:
     with pytest.raises(ConfigError, match="train does not take 'powr'"):
         construct(Engine, {"powr": 3}, name="train", width=8)
     with pytest.raises(ConfigError, match=r"train is a table .*, not 3"):
         construct(Engine, 3, name="train", width=8)  # type: ignore[arg-type]
 
 
-def test_what_is_set_of_a_default_part_leaves_the_rest_of_it() -> None:
+def test_options_of_a_default_part_are_merged_into_it() -> None:
     class Ship:
         def __init__(self, *, mast: Mapping[str, Any] = {"kind": "tall", "sails": 3}) -> None:
             self.mast = mast

@@ -1,4 +1,4 @@
-"""From TOML to a recipe: bases, overrides, and files that are broken or not there."""
+"""Loading recipes from TOML: bases, overrides, and broken or missing files."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from mnemic.recipe import (
 # Loading ---------------------------------------------------------------------------------------
 
 
-def write(folder: Path, text: str, name: str = "own") -> Path:
+def write_recipe(folder: Path, text: str, name: str = "own") -> Path:
     path = folder / f"{name}.toml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -25,13 +25,13 @@ def write(folder: Path, text: str, name: str = "own") -> Path:
 
 def test_a_base_lies_beside_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "one.toml").write_text("train = { epochs = 3 }\n", encoding="utf-8")
-    over = tmp_path / "two.toml"
-    over.write_text('base = "one.toml"\n', encoding="utf-8")
+    path = tmp_path / "two.toml"
+    path.write_text('base = "one.toml"\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path.parent)
-    assert load_recipe(over) == {"train": {"epochs": 3}}
-    over.write_text("base = 3\n", encoding="utf-8")
+    assert load_recipe(path) == {"train": {"epochs": 3}}
+    path.write_text("base = 3\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="is a recipe's name or path, not 3"):
-        load_recipe(over)
+        load_recipe(path)
 
 
 def test_a_base_that_leads_back_is_refused(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_base_that_leads_back_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_base_is_merged_and_another_kind_replaces_the_part(tmp_path: Path) -> None:
-    base = write(
+    base_path = write_recipe(
         tmp_path,
         """
         model = { width = 20, memory = { kind = "memn2n", hops = 2, noise = 0.3 } }
@@ -50,16 +50,16 @@ def test_a_base_is_merged_and_another_kind_replaces_the_part(tmp_path: Path) -> 
         """,
         name="base",
     )
-    own = write(
+    recipe_path = write_recipe(
         tmp_path,
         f"""
-        base = {str(base)!r}
+        base = {str(base_path)!r}
         model = {{ memory = {{ hops = 3 }} }}
         train = {{ clip = {{ kind = "norm" }} }}
         data = {{ kind = "generated" }}
         """,
     )
-    assert load_recipe(own) == {
+    assert load_recipe(recipe_path) == {
         "model": {"width": 20, "memory": {"kind": "memn2n", "hops": 3, "noise": 0.3}},
         "train": {"epochs": 7, "clip": {"kind": "norm"}},
         "data": {"kind": "generated-babi"},
@@ -73,12 +73,12 @@ def test_merge_changes_neither_side() -> None:
     assert (base, over) == ({"a": {"kind": "x", "b": 1}}, {"a": {"b": 2}})
 
 
-def test_memn2n_joint_is_memn2n_but_for_what_it_says() -> None:
-    alone, joint = load_recipe("memn2n"), load_recipe("memn2n-joint")
-    assert joint["model"] == {**alone["model"], "width": 50}
-    assert joint["data"] == alone["data"]
+def test_memn2n_joint_differs_from_memn2n_only_in_its_settings() -> None:
+    single, joint = load_recipe("memn2n"), load_recipe("memn2n-joint")
+    assert joint["model"] == {**single["model"], "width": 50}
+    assert joint["data"] == single["data"]
     assert joint["train"]["schedule"] == {"kind": "halving", "every": 15}
-    assert joint["train"]["clip"] == alone["train"]["clip"]
+    assert joint["train"]["clip"] == single["train"]["clip"]
 
 
 @pytest.mark.parametrize(
@@ -121,24 +121,24 @@ def test_override_changes_nothing_in_place() -> None:
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"own\.toml is no valid TOML: .*line 2"):
-        load_recipe(write(tmp_path, "model = {}\ntrain = { epochs = \n"))
+        load_recipe(write_recipe(tmp_path, "model = {}\ntrain = { epochs = \n"))
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
     with pytest.raises(ConfigError, match=r"latin\.toml is no valid TOML"):
         load_recipe(tmp_path / "latin.toml")
     with pytest.raises(ConfigError, match=r"no recipe file '.*none\.toml'"):
         load_recipe(tmp_path / "none.toml")
     with pytest.raises(ConfigError, match="no section 'modle'"):
-        load_recipe(write(tmp_path, "modle = {}\n"))
+        load_recipe(write_recipe(tmp_path, "modle = {}\n"))
 
 
 def test_an_unknown_recipe_lists_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"no recipe 'memn2m' \(did you mean") as caught:
+    with pytest.raises(ConfigError, match=r"no recipe 'memn2m' \(did you mean") as error_info:
         load_recipe("memn2m")
     for name in recipe_names():
-        assert name in str(caught.value)
+        assert name in str(error_info.value)
 
 
-def test_about_is_the_first_comment_only(tmp_path: Path) -> None:
-    path = write(tmp_path, "# A paper (Who 2015).\n# Published: 12.4.\nmodel = {}\n# no\n")
+def test_the_comment_of_a_recipe_is_its_first_comment(tmp_path: Path) -> None:
+    path = write_recipe(tmp_path, "# A paper (Who 2015).\n# Published: 12.4.\nmodel = {}\n# no\n")
     assert recipe_comment(path) == "A paper (Who 2015).\nPublished: 12.4."
-    assert recipe_comment(write(tmp_path, "model = {}\n")) == ""
+    assert recipe_comment(write_recipe(tmp_path, "model = {}\n")) == ""

@@ -1,4 +1,4 @@
-"""Recipes of version 0.1: every old key and kind has its new one, and nothing else changes."""
+"""Recipes of version 0.1: old keys and kinds are translated, and nothing else changes."""
 
 import doctest
 
@@ -9,7 +9,7 @@ from mnemic.recipe.migrate import KEYS, KINDS, migrate_override, migrate_recipe
 
 
 def test_old_keys_are_translated_wherever_they_stand() -> None:
-    old = {
+    old_recipe = {
         "model": {
             "width": 8,
             "encode": {"kind": "ngrams", "most": 2},
@@ -22,7 +22,7 @@ def test_old_keys_are_translated_wherever_they_stand() -> None:
         "phases": [{"train": {"fixed": ["encode"]}}],
         "started": {"train": {"fixed": ["memory"]}},
     }
-    assert migrate_recipe(old) == {
+    assert migrate_recipe(old_recipe) == {
         "model": {
             "width": 8,
             "encode": {"kind": "ngrams", "max_n": 2},
@@ -54,10 +54,10 @@ def test_overrides_are_translated(key: str, value: object, expected: tuple[str, 
     assert migrate_override(key, value) == expected
 
 
-def test_what_is_new_stays() -> None:
-    """No new name is another's old name in the same table, so translating twice changes nothing."""
-    for renamed in (KEYS, KINDS):
-        for pairs in renamed.values():
+def test_new_names_are_not_translated_again() -> None:
+    """No new name is an old name of its table: migrating twice changes nothing."""
+    for renames in (KEYS, KINDS):
+        for pairs in renames.values():
             assert not set(pairs) & set(pairs.values())
     for name in recipe_names():
         recipe = load_recipe(name)

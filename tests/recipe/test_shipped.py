@@ -1,4 +1,4 @@
-"""Every shipped recipe trains, and a mistake in one is said before a step is taken."""
+"""Each shipped recipe trains, and mistakes in a recipe are reported before the first step."""
 
 import re
 from math import isfinite
@@ -9,47 +9,49 @@ import pytest
 import text_files
 
 from mnemic.checkpoint.folder import load_checkpoint
-from mnemic.data import RESPONSE_OF, SEGMENT_KINDS
+from mnemic.data import DATASETS
 from mnemic.recipe import load_recipe, recipe_comment, recipe_names
 from mnemic.train.run import fit
 
 # The shipped recipes ---------------------------------------------------------------------------
 
-KNOWLEDGE = 'data={kind="generated-knowledge", films=20}'
-TOY = ['data={kind="generated", tasks=[1], count=80}', "train.validate=0", "train.keep=last"]
-TOY += ["train.patience=0"]
-FEW = ["data.articles=2", "data.passages=3", "data.length=64", "model.encode.stack.depth=1"]
-SMALL_BERT = ["model.width=16", "model.encode.stack.depth=1", "train.matmul=float32"]
-SMALL_BERT += ['data.tokenizer={kind="wordpiece", vocab=200}', "data.length=32"]
-SEGMENTS = ["data.count=60", "data.length=24", "data.segments=2", "model.width=32"]
-SEGMENTS += ['data.tokenizer={kind="wordpiece", vocab=600}', 'train.matmul="float32"']
-LITTLE = ["segments=2", "batch=4"]
+KNOWLEDGE_DATA = 'data={kind="generated-knowledge", films=20}'
+TOY_OPTIONS = ['data={kind="generated", tasks=[1], count=80}', "train.validate=0", "train.keep=last"]
+TOY_OPTIONS += ["train.patience=0"]
+RETRIEVAL_OPTIONS = ["data.articles=2", "data.passages=3", "data.length=64", "model.encode.stack.depth=1"]
+SMALL_BERT_OPTIONS = ["model.width=16", "model.encode.stack.depth=1", "train.matmul=float32"]
+SMALL_BERT_OPTIONS += ['data.tokenizer={kind="wordpiece", vocab=200}', "data.length=32"]
+SEGMENT_OPTIONS = ["data.count=60", "data.length=24", "data.segments=2", "model.width=32"]
+SEGMENT_OPTIONS += ['data.tokenizer={kind="wordpiece", vocab=600}', 'train.matmul="float32"']
+PHASE_OPTIONS = ["segments=2", "batch=4"]
 
 
-def toy(name: str, folder: Path) -> dict[str, Any]:
-    """A shipped recipe with four steps a phase on a few generated stories, or texts."""
+def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
+    """Load a shipped recipe with four steps per phase on a little generated data."""
     phases = load_recipe(name).get("phases", [])
-    short = [f"phases.{n}.train.steps=4" for n in range(len(phases))]
-    short += ["train.steps=4", "train.batch=8"]
+    step_overrides = [f"phases.{phase}.train.steps=4" for phase in range(len(phases))]
+    step_overrides += ["train.steps=4", "train.batch=8"]
     kind = load_recipe(name)["data"]["kind"]
     if kind == "dates":
-        return load_recipe(name, ["data.count=80", "data.validation_size=8", "data.test_size=8", *TOY[1:], *short])
-    if kind in RESPONSE_OF:
+        return load_recipe(
+            name, ["data.count=80", "data.validation_size=8", "data.test_size=8", *TOY_OPTIONS[1:], *step_overrides]
+        )
+    if DATASETS[kind].response is not None:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind.replace("-", "_"))(folder, 40, **numbers)
-        few = {"retrieval": FEW, "corpus": ["train.log=0", *SMALL_BERT]}.get(kind, [])
-        return load_recipe(name, [f"data.folder={folder}", *TOY[1:], *short, *few])
-    if kind in SEGMENT_KINDS:
-        short += [f"phases.{n}.train.{key}" for n in range(len(phases)) for key in LITTLE]
-        few = SEGMENTS
+        data_overrides = {"retrieval": RETRIEVAL_OPTIONS, "corpus": ["train.log=0", *SMALL_BERT_OPTIONS]}.get(kind, [])
+        return load_recipe(name, [f"data.folder={folder}", *TOY_OPTIONS[1:], *step_overrides, *data_overrides])
+    if DATASETS[kind].layout == "segments":
+        step_overrides += [f"phases.{phase}.train.{key}" for phase in range(len(phases)) for key in PHASE_OPTIONS]
+        data_overrides = SEGMENT_OPTIONS
         if kind == "long-articles":
             text_files.retrieval(folder, 40)
-            few = [f"data.folder={folder}", *SEGMENTS[1:]]
+            data_overrides = [f"data.folder={folder}", *SEGMENT_OPTIONS[1:]]
         if kind == "long-stories":
-            short += ["data.tasks=[1]", "model.encode.stack.depth=1"]
-        return load_recipe(name, [*TOY[1:], *few, *short])
-    known = [KNOWLEDGE] if kind == "knowledge" else []
-    return load_recipe(name, [*TOY, *known, *short])
+            step_overrides += ["data.tasks=[1]", "model.encode.stack.depth=1"]
+        return load_recipe(name, [*TOY_OPTIONS[1:], *data_overrides, *step_overrides])
+    knowledge_overrides = [KNOWLEDGE_DATA] if kind == "knowledge" else []
+    return load_recipe(name, [*TOY_OPTIONS, *knowledge_overrides, *step_overrides])
 
 
 def test_recipes_are_shipped() -> None:
@@ -58,34 +60,34 @@ def test_recipes_are_shipped() -> None:
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_a_recipe_says_whose_it_is_and_what_was_published(name: str) -> None:
-    """A paper is a name with a year; a score is a number in a sentence with "published"."""
-    said = recipe_comment(name)
-    assert re.search(r"[A-Z]\w+ .*\b(19|20)\d\d\b", said)
-    assert re.search(r"[Pp]ublished.*\d", said)
+    """A paper is a name with a year; a score is a number after "published"."""
+    comment = recipe_comment(name)
+    assert re.search(r"[A-Z]\w+ .*\b(19|20)\d\d\b", comment)
+    assert re.search(r"[Pp]ublished.*\d", comment)
 
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_a_recipe_builds_and_takes_a_step_in_every_phase(name: str, tmp_path: Path) -> None:
-    recipe = toy(name, tmp_path / "data")
+    recipe = make_toy_recipe(name, tmp_path / "data")
     reports = list(fit(recipe, tmp_path / "run"))
-    count = len(recipe.get("phases", [{}]))
-    every = [(phase, step) for phase in range(count) for step in (1, 2, 3, 4)]
-    assert [(report.phase, report.step) for report in reports] == every
+    num_phases = len(recipe.get("phases", [{}]))
+    expected = [(phase, step) for phase in range(num_phases) for step in (1, 2, 3, 4)]
+    assert [(report.phase, report.step) for report in reports] == expected
     rows = [report.row for report in reports if report.row is not None]
     assert rows
     assert all(isfinite(row["loss"]) and row["loss"] > 0 for row in rows)
     assert all(isfinite(row["norm"]) and row["norm"] > 0 for row in rows)
-    done = load_checkpoint(tmp_path / "run")
-    assert done.progress.done
-    assert done.recipe == recipe
-    assert all(bool(weight.isfinite().all()) for weight in done.network.parameters())
+    checkpoint = load_checkpoint(tmp_path / "run")
+    assert checkpoint.progress.done
+    assert checkpoint.recipe == recipe
+    assert all(bool(weight.isfinite().all()) for weight in checkpoint.network.parameters())
 
 
 # Mistakes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("phases.2.train.epochs=1", "'phases' has items 0 to 1"),
         ("phases.first.train=1", "'phases' has items 0 to 1"),
@@ -113,8 +115,8 @@ def test_a_recipe_builds_and_takes_a_step_in_every_phase(name: str, tmp_path: Pa
         ("objective.kind=anser", "did you mean 'answer'?"),
     ],
 )
-def test_a_mistake_in_a_recipe_is_one_line_that_helps(text: str, says: str, tmp_path: Path) -> None:
-    """Whatever is wrong is said before a step is taken, wherever in the library it is noticed."""
-    with pytest.raises(ValueError, match=re.escape(says)) as caught:
-        next(fit(load_recipe("memn2n", [*TOY, text]), tmp_path / "run"))
-    assert "\n" not in str(caught.value)
+def test_a_mistake_in_a_recipe_is_one_line_that_helps(text: str, message: str, tmp_path: Path) -> None:
+    """Mistakes are reported before the first step, wherever the library notices them."""
+    with pytest.raises(ValueError, match=re.escape(message)) as error_info:
+        next(fit(load_recipe("memn2n", [*TOY_OPTIONS, text]), tmp_path / "run"))
+    assert "\n" not in str(error_info.value)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from table_runs import SHORT, by_hand, stories, table_of, trained
+from evidence_by_task import measure_faithfulness, measure_supporting_facts
+from table_runs import SHORT, stories, table_of, trained, write_runs
 
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.cli.main import main
-from mnemic.evaluate.evidence import measure_faithfulness, measure_supporting_facts
 from mnemic.reproduce import babi_table as tables
 from mnemic.reproduce.all_tables import check_tables, list_tables, table_folder_of
 from mnemic.reproduce.babi_table import BabiTable, build_result, load_runs
@@ -67,7 +67,7 @@ def test_a_table_shows_what_its_best_runs_read(stories: Path, tmp_path: Path) ->
 
 def test_rows_that_were_kept_before_there_was_evidence_are_read(stories: Path, tmp_path: Path) -> None:
     table = table_of(stories, tasks=[1], seeds=1)
-    by_hand(table, tmp_path, [(0, 0, {"1": 0.0}, {"1": 7.0})])
+    write_runs(table, tmp_path, [(0, 0, {"1": 0.0}, {"1": 7.0})])
     result = build_result(table, tmp_path)
     assert result["ours"]["evidence"] == {}
     assert format_evidence(result["ours"]["evidence"], "supporting") == "–"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from table_runs import SHORT, by_hand, stories, table_of, trained
+from table_runs import SHORT, stories, table_of, trained, write_runs
 
 from mnemic.cli.main import main
 from mnemic.reproduce import babi_table as tables
@@ -100,7 +100,7 @@ def test_the_best_joint_run_is_the_one_that_fits_its_training_set(stories: Path,
         (0, 1, {"1": 0.0, "6": 1.0}, {"1": 4.0, "6": 6.0}),  # the best training error
         (0, 2, {"1": 9.0, "6": 9.0}, {"1": 10.0, "6": 20.0}),
     ]
-    by_hand(table, tmp_path, rows)
+    write_runs(table, tmp_path, rows)
     results = build_result(table, tmp_path)["ours"]
     assert (results["best"], results["best_seed"], results["failed"]) == (5.0, 1, 1)
     assert results["per_task"] == {"1": 4.0, "6": 6.0}
@@ -119,7 +119,7 @@ def test_each_task_has_a_best_run_of_its_own(stories: Path, tmp_path: Path) -> N
         (1, 0, {"6": 5.0}, {"6": 20.0}),
         (1, 1, {"6": 4.0}, {"6": 30.0}),
     ]
-    by_hand(table, tmp_path, rows)
+    write_runs(table, tmp_path, rows)
     results = build_result(table, tmp_path)["ours"]
     assert results["per_task"] == {"1": 7.0, "6": 30.0}
     assert (results["best"], results["failed"]) == (18.5, 2)

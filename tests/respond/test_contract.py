@@ -1,4 +1,4 @@
-"""What every response says about itself."""
+"""The contract of all responses: their source, methods and networks."""
 
 import pytest
 

@@ -1,6 +1,5 @@
 """The verbs of the lasting memory: what was noted, changed, moved, forgotten."""
 
-import doctest
 from pathlib import Path
 
 import pytest
@@ -195,16 +194,6 @@ def test_the_hashed_embedder_is_the_same_everywhere() -> None:
     assert similar.nonzero()[0][:4].tolist() == [79, 114, 163, 172]
     with pytest.raises(StoreError, match="no embedder 'bert'; there are reader, minilm, hashed-ngrams"):
         resolve_embedder("bert")
-
-
-def test_the_example_of_the_class_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "report.md", "# Report\n\nAnn wrote the report in March.\n")
-    (tmp_path / "letters").mkdir()
-    write(tmp_path / "letters" / "bank.txt", "The terms of the loan are five years at 3 percent.")
-    write(tmp_path / "letters" / "aunt.txt", "The weather in Velm is fine.")
-    (example,) = doctest.DocTestFinder(recurse=False).find(Memory, globs={"Memory": Memory})
-    assert doctest.DocTestRunner().run(example) == (0, 10)  # failed, tried
 
 
 def test_a_memory_says_where_it_is(tmp_path: Path) -> None:

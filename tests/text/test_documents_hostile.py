@@ -1,4 +1,4 @@
-"""Files made to do harm end in a clear error, within the caps, and the next file is read."""
+"""Malicious files end in a clear error, within limits, and the next file is read."""
 
 import os
 import time
@@ -22,15 +22,15 @@ def parser() -> Iterator[DocumentParser]:
 
 
 def text_of(parser: DocumentParser, path: Path) -> str:
-    parts = parser.read(path, kind_of(path))
-    return "".join(part.text for part in parts if isinstance(part, DocumentPiece))
+    pieces = parser.read(path, kind_of(path))
+    return "".join(piece.text for piece in pieces if isinstance(piece, DocumentPiece))
 
 
-def refused(parser: DocumentParser, path: Path, said: str) -> None:
-    began = time.monotonic()
-    with pytest.raises(DocumentError, match=said):
+def check_refused(parser: DocumentParser, path: Path, message: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(DocumentError, match=message):
         text_of(parser, path)
-    assert time.monotonic() - began < 2 * LIMITS.timeout_s
+    assert time.monotonic() - started < 2 * LIMITS.timeout_s
     fine = path.with_name("fine.txt")
     fine.write_text("All is well.", encoding="utf-8")
     assert text_of(parser, fine) == "All is well."
@@ -38,29 +38,32 @@ def refused(parser: DocumentParser, path: Path, said: str) -> None:
 
 def test_a_zip_bomb(parser: DocumentParser, tmp_path: Path) -> None:
     path = tmp_path / "bomb.docx"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed, packed.open("word/document.xml", "w") as file:
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive_file,
+        archive_file.open("word/document.xml", "w") as file,
+    ):
         for _ in range(101):
             file.write(b" " * 1_000_000)
     assert path.stat().st_size < 1_000_000
-    refused(parser, path, "zip bomb")
+    check_refused(parser, path, "zip bomb")
 
 
 def test_entities_that_multiply(parser: DocumentParser, tmp_path: Path) -> None:
     laughs = '<!DOCTYPE a [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><a>&b;</a>'
-    refused(parser, archive(tmp_path / "a.docx", {"word/document.xml": laughs}), "entities")
+    check_refused(parser, archive(tmp_path / "a.docx", {"word/document.xml": laughs}), "entities")
 
 
 def test_what_is_not_what_its_name_says(parser: DocumentParser, tmp_path: Path) -> None:
-    for name, said in (
+    for name, message in (
         ("a.docx", "no Word document"),
         ("a.epub", "no EPUB book"),
         ("a.pdf", "no PDF that can be read"),
         ("a.eml", "no e-mail"),
     ):
         (tmp_path / name).write_bytes(b"%PDF-1.4 nothing of the sort")
-        refused(parser, tmp_path / name, said)
+        check_refused(parser, tmp_path / name, message)
     (tmp_path / "a.txt").write_bytes(b"\x7fELF\0\0\1\2" * 1000)
-    refused(parser, tmp_path / "a.txt", "zero bytes")
+    check_refused(parser, tmp_path / "a.txt", "zero bytes")
 
 
 def test_a_line_without_an_end(parser: DocumentParser, tmp_path: Path) -> None:
@@ -69,7 +72,7 @@ def test_a_line_without_an_end(parser: DocumentParser, tmp_path: Path) -> None:
             file.write(b'"')
             for _ in range(12):
                 file.write(b"x" * 1_000_000)
-        refused(parser, tmp_path / name, "characters, which is no text|no end in sight")
+        check_refused(parser, tmp_path / name, "characters, which is no text|no end in sight")
 
 
 def test_deep_html_is_read(parser: DocumentParser, tmp_path: Path) -> None:
@@ -81,7 +84,7 @@ def test_deep_html_is_read(parser: DocumentParser, tmp_path: Path) -> None:
 def test_deep_json(parser: DocumentParser, tmp_path: Path) -> None:
     path = tmp_path / "deep.jsonl"
     path.write_text('{"a": ' + "[" * 100_000, encoding="utf-8")
-    refused(parser, path, "line 1 is no JSON object")
+    check_refused(parser, path, "line 1 is no JSON object")
 
 
 def test_a_pdf_whose_pages_are_a_circle(parser: DocumentParser, tmp_path: Path) -> None:
@@ -98,11 +101,11 @@ def test_more_comes_out_than_can_be(parser: DocumentParser, tmp_path: Path) -> N
     paragraph = "<w:p><w:r><w:t>" + "word " * 100 + "</w:t></w:r></w:p>"
     path = docx(tmp_path / "a.docx", [])
     archive(path, {"word/document.xml": f"<w:d xmlns:w='w'>{paragraph * 10_000}</w:d>"})
-    refused(parser, path, "far more text came out")
+    check_refused(parser, path, "far more text came out")
 
 
 def test_time_and_memory_have_an_end(tmp_path: Path) -> None:
-    """A pipe that nobody writes into takes for ever; many bytes take much memory."""
+    """A pipe without a writer never ends; a large file needs much memory."""
     os.mkfifo(tmp_path / "pipe.txt")
     with DocumentParser(Limits(timeout_s=0.5)) as quick:
         with pytest.raises(DocumentError, match="took longer than 0 s and was ended"):

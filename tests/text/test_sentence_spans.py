@@ -1,4 +1,4 @@
-"""The keys of a text: where they are cut, and the vectors they get."""
+"""Sentences of a text: where they are cut, and their vectors."""
 
 import re
 from itertools import accumulate, pairwise
@@ -11,8 +11,8 @@ import torch
 from mnemic.data.text_tasks.encode_windows import encode_labeled
 from mnemic.data.text_tasks.examples import LabeledExample
 from mnemic.data.text_tasks.retrieval import ArticleFiles
-from mnemic.predict import windows as read
-from mnemic.predict.windows import compute_sentence_vectors, compute_text_and_sentence_vectors, compute_text_vectors
+from mnemic.predict import windows as windows_module
+from mnemic.predict.windows import compute_text_and_sentence_vectors, compute_text_vectors
 from mnemic.recipe import load_recipe
 from mnemic.text import WindowOptions
 from mnemic.text.sentence_spans import MIN_TOKENS, count_sentence_tokens
@@ -22,16 +22,16 @@ from mnemic.train.initialize import build_network
 TOKEN = re.compile("[\u4e00-\u9fff]|\\w+|[^\\w\\s]")
 
 
-def cut(text: str) -> list[str]:
-    """A text's keys as strings."""
-    offsets = [found.span() for found in TOKEN.finditer(text)]
+def split_text(text: str) -> list[str]:
+    """Split a text into its sentences."""
+    offsets = [match.span() for match in TOKEN.finditer(text)]
     edges = [0, *accumulate(count_sentence_tokens(text, offsets))]
     assert edges[-1] == len(offsets)
     return [text[offsets[a][0] : offsets[b - 1][1]] for a, b in pairwise(edges) if b > a]
 
 
 @pytest.mark.parametrize(
-    ("text", "keys"),
+    ("text", "sentences"),
     [
         (
             "It was late in the year. Nobody knew it but him! “Why is it so?” she asked again.",
@@ -48,13 +48,13 @@ def cut(text: str) -> list[str]:
         ("...", None),
     ],
 )
-def test_a_key_is_about_a_sentence(text: str, keys: list[str] | None) -> None:
-    assert cut(text) == ([text] if keys is None else keys)
+def test_a_key_is_about_a_sentence(text: str, sentences: list[str] | None) -> None:
+    assert split_text(text) == ([text] if sentences is None else sentences)
 
 
 def test_no_key_is_short_but_that_of_a_short_text() -> None:
     text = "A. B. C. D. E. F. G. H. " * 10
-    offsets = [found.span() for found in TOKEN.finditer(text)]
+    offsets = [match.span() for match in TOKEN.finditer(text)]
     lengths = count_sentence_tokens(text, offsets)
     assert len(lengths) > 5
     assert min(lengths) >= MIN_TOKENS
@@ -62,42 +62,46 @@ def test_no_key_is_short_but_that_of_a_short_text() -> None:
 
 
 def test_vectors_of_keys_are_means_of_their_own_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each text read alone; what several windows of a text share counts twice."""
-    monkeypatch.setattr(read, "TOKENS_PER_BATCH", 1)  # the windows of a text are read at different times
+    """Compare with texts encoded one by one; tokens in two windows count twice."""
+    monkeypatch.setattr(windows_module, "TOKENS_PER_BATCH", 1)  # windows of a text are in different batches
     text_files.retrieval(tmp_path, 40, lines=3)
-    words = {"kind": "wordpiece", "vocab": 400}
-    own = ArticleFiles(folder=str(tmp_path), tokenizer=words, length=24, overlap=6).load()
+    tokenizer = {"kind": "wordpiece", "vocab": 400}
+    data = ArticleFiles(folder=str(tmp_path), tokenizer=tokenizer, length=24, overlap=6).load()
     sets = ("model.width=32", "model.encode.stack.depth=2")
     heads = 'model.encode.stack.attention={kind="full", heads=4}'
-    net = build_network(load_recipe("reader", [heads, *sets])["model"], own.sizes, 0).eval()
-    texts = list(dict.fromkeys(one.text for article in own.files.read_split("test") for one in article))
+    network = build_network(load_recipe("reader", [heads, *sets])["model"], data.sizes, 0).eval()
+    texts = list(dict.fromkeys(passage.text for article in data.files.read_split("test") for passage in article))
     texts += ["", "word"]
-    room = WindowOptions(24, 6)
-    whole = encode_labeled([LabeledExample(t, None, "") for t in texts], own.tokenizer, room, labels=())
-    found = compute_sentence_vectors(net, whole)
-    several = 0
-    for text, keys in zip(texts, found, strict=True):
-        windowed = make_text_windows(own.tokenizer, text, room)
-        several += len(windowed.windows) > 1
-        lengths = count_sentence_tokens(text, own.tokenizer.encode(text, special=False).offsets)
+    options = WindowOptions(24, 6)
+    dataset = encode_labeled([LabeledExample(text, None, "") for text in texts], data.tokenizer, options, labels=())
+    sentence_vectors = compute_text_and_sentence_vectors(network, dataset)[1]
+    num_long_texts = 0
+    for text, vectors in zip(texts, sentence_vectors, strict=True):
+        windowed = make_text_windows(data.tokenizer, text, options)
+        num_long_texts += len(windowed.windows) > 1
+        lengths = count_sentence_tokens(text, data.tokenizer.encode(text, special=False).offsets)
         sums = torch.zeros(len(lengths), 32)
         number = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
         for window in windowed.windows:
             with torch.no_grad():
                 ids = torch.tensor([window.ids])
-                states = net.encode(ids, torch.ones_like(ids).bool(), segments=torch.zeros_like(ids))
-            held = states[0, window.text_start : window.text_start + window.token_range.end - window.token_range.start]
-            sums.index_add_(0, number[window.token_range.start : window.token_range.end], held)
-        wanted = torch.nn.functional.normalize(sums, dim=1)
-        torch.testing.assert_close(keys, wanted, atol=1e-5, rtol=0)
-    assert several > 5
-    assert max(map(len, found)) > 1
-    one = encode_labeled([LabeledExample("word", None, "")], own.tokenizer, room, labels=())
-    torch.testing.assert_close(compute_sentence_vectors(net, one)[0], compute_text_vectors(net, one))
+                states = network.encode(ids, torch.ones_like(ids).bool(), segments=torch.zeros_like(ids))
+            text_states = states[
+                0, window.text_start : window.text_start + window.token_range.end - window.token_range.start
+            ]
+            sums.index_add_(0, number[window.token_range.start : window.token_range.end], text_states)
+        expected = torch.nn.functional.normalize(sums, dim=1)
+        torch.testing.assert_close(vectors, expected, atol=1e-5, rtol=0)
+    assert num_long_texts > 5
+    assert max(map(len, sentence_vectors)) > 1
+    single = encode_labeled([LabeledExample("word", None, "")], data.tokenizer, options, labels=())
+    torch.testing.assert_close(
+        compute_text_and_sentence_vectors(network, single)[1][0], compute_text_vectors(network, single)
+    )
     calls: list[int] = []
-    net.register_forward_hook(lambda *_: calls.append(1))
-    together = compute_text_and_sentence_vectors(net, whole)
-    once = len(calls)
-    torch.testing.assert_close(together[0], compute_text_vectors(net, whole), atol=1e-5, rtol=0)
-    assert len(calls) == 2 * once  # one reading gives both
-    assert all(map(torch.equal, together[1], found))
+    network.register_forward_hook(lambda *_: calls.append(1))
+    together = compute_text_and_sentence_vectors(network, dataset)
+    num_calls = len(calls)
+    torch.testing.assert_close(together[0], compute_text_vectors(network, dataset), atol=1e-5, rtol=0)
+    assert len(calls) == 2 * num_calls  # one forward pass gives both
+    assert all(map(torch.equal, together[1], sentence_vectors))

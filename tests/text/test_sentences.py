@@ -12,8 +12,8 @@ from mnemic.text.rules import find_sentence_ends
 MARKS = " \n\t.!?。！？…\"'“”‘’「」『』()（）[]:;,-1aA我"
 
 
-def cut(text: str, language: str | None = None) -> list[str]:
-    """The sentences as a reader would copy them out."""
+def split_text(text: str, language: str | None = None) -> list[str]:
+    """Split a text into sentences without white space around them."""
     spans = [trim_span(text, span) for span in split_sentences(text, language)]
     return [text[span.start : span.end] for span in spans]
 
@@ -30,8 +30,8 @@ def cut(text: str, language: str | None = None) -> list[str]:
     ],
 )
 def test_english(expected: list[str]) -> None:
-    assert cut(" ".join(expected)) == expected
-    assert cut("  ".join(expected), "en") == expected
+    assert split_text(" ".join(expected)) == expected
+    assert split_text("  ".join(expected), "en") == expected
 
 
 @pytest.mark.parametrize(
@@ -43,24 +43,24 @@ def test_english(expected: list[str]) -> None:
     ],
 )
 def test_chinese(expected: list[str]) -> None:
-    assert cut("".join(expected)) == expected
-    assert cut("\n".join(expected), "zh") == expected
+    assert split_text("".join(expected)) == expected
+    assert split_text("\n".join(expected), "zh") == expected
 
 
 def test_the_language_is_told_by_its_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Both languages are split alike by sentencex 1.0, so only the question put to it can be seen.
-    asked: list[str] = []
-    monkeypatch.setattr("sentencex.get_sentence_boundaries", lambda language, _: asked.append(language) or [])
+    # sentencex 1.0 splits both languages in the same way, so the test looks at its arguments.
+    languages: list[str] = []
+    monkeypatch.setattr("sentencex.get_sentence_boundaries", lambda language, _: languages.append(language) or [])
     for text in ("我在北京 on 3 May", "I met 小明 in Peking", "3.14", ""):
         split_sentences(text)
     split_sentences("我在北京", "de")
-    assert asked == ["zh", "en", "en", "en", "de"]
+    assert languages == ["zh", "en", "en", "en", "de"]
 
 
 def test_a_language_has_its_own_rules() -> None:
     text = "Am 3. Mai kam er. Er ging."
-    assert cut(text, "de") == ["Am 3. Mai kam er.", "Er ging."]
-    assert cut(text, "en") == ["Am 3.", "Mai kam er.", "Er ging."]
+    assert split_text(text, "de") == ["Am 3. Mai kam er.", "Er ging."]
+    assert split_text(text, "en") == ["Am 3.", "Mai kam er.", "Er ging."]
 
 
 def test_the_share_of_chinese_characters() -> None:
@@ -86,22 +86,22 @@ def test_white_space_belongs_to_the_sentence_before_it(text: str, expected: list
 
 def test_a_quotation_ends_with_its_line_if_a_sentence_does() -> None:
     lines = ['He said "it began.', "It rained. It poured.", "Dr.\nSmith was", 'the end" and left.']
-    assert cut("\n".join(lines)) == [*lines[:2], "\n".join(lines[2:])]
+    assert split_text("\n".join(lines)) == [*lines[:2], "\n".join(lines[2:])]
 
 
 def test_quotes_that_belong_to_no_pair_stay_where_they_open_or_close() -> None:
     text = 'He said "it began.\nThe "end" came later. It rained.\n"Yes." They left.'
-    assert cut(text) == ['He said "it began.', 'The "end" came later.', "It rained.", '"Yes."', "They left."]
-    several = ['She said: "I know.', "It rained.", '"So what?"', 'Then "no" again.']
-    assert cut(" ".join(several)) == several
-    assert cut('He left."Yes," she said.') == ["He left.", '"Yes," she said.']
+    assert split_text(text) == ['He said "it began.', 'The "end" came later.', "It rained.", '"Yes."', "They left."]
+    sentences = ['She said: "I know.', "It rained.", '"So what?"', 'Then "no" again.']
+    assert split_text(" ".join(sentences)) == sentences
+    assert split_text('He left."Yes," she said.') == ["He left.", '"Yes," she said.']
 
 
 def test_a_quotation_swallows_no_page() -> None:
-    short = 'She said: "I know. It rained all day. The end" came.'
-    assert cut(short) == [short]
-    long = ['She said: "I know.', *["It rained all day."] * 60, "‘So?’", 'The end" came.']
-    assert cut(" ".join(long)) == long
+    sentence = 'She said: "I know. It rained all day. The end" came.'
+    assert split_text(sentence) == [sentence]
+    sentences = ['She said: "I know.', *["It rained all day."] * 60, "‘So?’", 'The end" came.']
+    assert split_text(" ".join(sentences)) == sentences
 
 
 def test_trim() -> None:
@@ -143,7 +143,7 @@ def test_plain_rules_need_no_other_package() -> None:
 
 
 def test_plain_rules_know_titles_and_initials() -> None:
-    """A full stop behind them ends nothing; behind a word that only ends like them it does."""
+    """A period after a title or an initial does not end a sentence."""
     text = "It was Mrs. Bute’s avarice. Mr. W. E. B. Du Bois saw St. Paul’s vs. York, e.g. then. "
     text += "So did I. He is a test. Is it Dr.? So."
     ends = [0, *find_sentence_ends(text), len(text)]

@@ -1,4 +1,4 @@
-"""Subwords: what each kind alone promises, how it is learned, and files of Hugging Face."""
+"""Subword tokenizers: properties of each kind, training, and Hugging Face files."""
 
 import unicodedata
 from functools import cache
@@ -22,7 +22,7 @@ SPELLED = [kind for kind in TRAINERS if kind != "byte-bpe"]  # kinds whose lette
 
 
 @cache
-def learned(kind: str) -> SubwordTokenizer:
+def train_tokenizer(kind: str) -> SubwordTokenizer:
     return TRAINERS[kind](CORPUS)
 
 
@@ -31,13 +31,13 @@ def quotes(tokenizer: SubwordTokenizer, text: str) -> list[str]:
     return [text[start:end] for start, end in offsets]
 
 
-def there_and_back(tokenizer: SubwordTokenizer, text: str) -> str:
+def encode_and_decode(tokenizer: SubwordTokenizer, text: str) -> str:
     return tokenizer.decode(tokenizer.encode(text).ids)
 
 
 @pytest.mark.parametrize("kind", TRAINERS)
 def test_special_tokens_come_first(kind: str) -> None:
-    tokenizer = learned(kind)
+    tokenizer = train_tokenizer(kind)
     assert tokenizer.pieces[:5] == SPECIALS
     assert (tokenizer.cls, tokenizer.sep, tokenizer.mask) == (2, 3, 4)
     assert tokenizer.special_ids == {0, 2, 3, 4}
@@ -46,28 +46,28 @@ def test_special_tokens_come_first(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", TRAINERS)
 def test_inputs_are_framed_as_in_bert(kind: str) -> None:
-    tokenizer = learned(kind)
-    one, other = (tokenizer.encode(text, special=False).ids for text in ("the dog", "foxes"))
-    assert tokenizer.encode("the dog").ids == [2, *one, 3]
+    tokenizer = train_tokenizer(kind)
+    first, second = (tokenizer.encode(text, special=False).ids for text in ("the dog", "foxes"))
+    assert tokenizer.encode("the dog").ids == [2, *first, 3]
     pair = tokenizer.encode("the dog", "foxes")
-    assert pair.ids == [2, *one, 3, *other, 3]
-    assert pair.segments == [0] * (len(one) + 2) + [1] * (len(other) + 1)
+    assert pair.ids == [2, *first, 3, *second, 3]
+    assert pair.segments == [0] * (len(first) + 2) + [1] * (len(second) + 1)
     assert tokenizer.encode("", "").segments == [0, 0, 1]
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_wordpiece_is_berts(lowercase: bool) -> None:
-    ours = TRAINERS["wordpiece"](CORPUS, lowercase=lowercase)
-    vocabulary = {piece: number for number, piece in enumerate(ours.pieces)}
-    theirs = BertWordPieceTokenizer(vocabulary, lowercase=lowercase)
+    tokenizer = TRAINERS["wordpiece"](CORPUS, lowercase=lowercase)
+    vocabulary = {piece: number for number, piece in enumerate(tokenizer.pieces)}
+    reference = BertWordPieceTokenizer(vocabulary, lowercase=lowercase)
     for text in [*CORPUS, "THE Naïve\tdogs\u00a0jump\x00ed。北京Köln 😀!?", "cafe\u0301 É", ""]:
-        expected, encoded = theirs.encode(text, "The fox"), ours.encode(text, "The fox")
+        expected, encoded = reference.encode(text, "The fox"), tokenizer.encode(text, "The fox")
         assert encoded.ids == expected.ids
         assert encoded.segments == expected.type_ids
 
 
 def test_wordpiece_strips_accents_and_sets_chinese_characters_apart() -> None:
-    tokenizer = learned("wordpiece")
+    tokenizer = train_tokenizer("wordpiece")
     assert tokenizer.encode("CAFÉ cafe\u0301", special=False).tokens == ["cafe", "cafe"]
     assert quotes(tokenizer, "CAFÉ cafe\u0301") == ["CAFÉ", "cafe\u0301"]
     assert tokenizer.encode("我在北京", special=False).tokens == ["我", "在", "北", "京"]
@@ -77,19 +77,19 @@ def test_wordpiece_strips_accents_and_sets_chinese_characters_apart() -> None:
 @settings(max_examples=500, deadline=None, derandomize=True)
 @given(text=st.text(), pair=st.text())
 def test_byte_bpe_loses_nothing(text: str, pair: str) -> None:
-    tokenizer = learned("byte-bpe")
-    assert there_and_back(tokenizer, text) == text
+    tokenizer = train_tokenizer("byte-bpe")
+    assert encode_and_decode(tokenizer, text) == text
     assert tokenizer.decode(tokenizer.encode(text, pair).ids) == text + pair
     assert tokenizer.unknown not in tokenizer.encode(text).ids
 
 
 def test_byte_bpe_loses_no_special_name_and_no_blank() -> None:
     for text in [*SPECIALS, "  a [SEP]\n\n b\t", "👩\u200d👩\u200d👧 e\u0301", "\x00\r\n\u2028"]:
-        assert there_and_back(learned("byte-bpe"), text) == text
+        assert encode_and_decode(train_tokenizer("byte-bpe"), text) == text
 
 
 def test_byte_bpe_quotes_an_accent_by_its_own_tokens() -> None:
-    assert quotes(learned("byte-bpe"), "xe\u0301") == ["x", "e", "\u0301", "\u0301"]
+    assert quotes(train_tokenizer("byte-bpe"), "xe\u0301") == ["x", "e", "\u0301", "\u0301"]
 
 
 @pytest.mark.parametrize("kind", TRAINERS)
@@ -101,16 +101,16 @@ def test_the_name_of_a_special_token_is_spelled_out(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "back"),
+    ("kind", "text", "decoded"),
     [
         ("wordpiece", "The  Café (dog's)", "the cafe ( dog ' s )"),
         ("bpe", "The  Cafe\u0301, dog", "The Café , dog"),
         ("unigram", " The\tﬁve  dogs, yes", "The five  dogs, yes"),
     ],
 )
-def test_what_the_others_lose(kind: str, text: str, back: str) -> None:
-    known = TRAINERS[kind]([*CORPUS, "(dog's) y"])
-    assert there_and_back(known, text) == back
+def test_what_the_others_lose(kind: str, text: str, decoded: str) -> None:
+    tokenizer = TRAINERS[kind]([*CORPUS, "(dog's) y"])
+    assert encode_and_decode(tokenizer, text) == decoded
 
 
 @pytest.mark.parametrize("kind", SPELLED)
@@ -122,11 +122,11 @@ def test_a_learned_letter_is_known_wherever_it_stands(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SPELLED)
 def test_case_is_kept_or_not(kind: str) -> None:
-    kept, lowered = (TRAINERS[kind](CORPUS, lowercase=choice) for choice in (False, True))
-    assert there_and_back(kept, "The Dog") in {"The Dog", "The [UNK]og"}
-    assert there_and_back(lowered, "The Dog") == "the dog"
-    assert not any(piece != piece.lower() for piece in lowered.pieces[5:])
-    assert quotes(lowered, "THE")[-1] in {"THE", "HE", "E"}
+    cased, uncased = (TRAINERS[kind](CORPUS, lowercase=choice) for choice in (False, True))
+    assert encode_and_decode(cased, "The Dog") in {"The Dog", "The [UNK]og"}
+    assert encode_and_decode(uncased, "The Dog") == "the dog"
+    assert not any(piece != piece.lower() for piece in uncased.pieces[5:])
+    assert quotes(uncased, "THE")[-1] in {"THE", "HE", "E"}
 
 
 @pytest.mark.parametrize("kind", TRAINERS)
@@ -140,7 +140,7 @@ def test_a_vocabulary_is_no_larger_than_asked(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe", "byte-bpe"])
 def test_what_never_ends_is_no_word(kind: str) -> None:
-    """Else what is learnt of 5,000 letters in a row would be pieces of thousands of letters."""
+    """Else 5,000 letters in a row would become tokens of thousands of letters."""
     tokenizer = TRAINERS[kind](["a" * 5000, "a blank follows " + "b" * 999], vocab=300)
     longest = max(tokenizer.decode([number]).count("a") for number in range(5, len(tokenizer)))
     assert 500 < longest <= 1000
@@ -172,11 +172,11 @@ def test_texts_have_to_be_texts(kind: str) -> None:
         with pytest.raises(ValueError, match="no text to learn from"):
             TRAINERS[kind](nothing)
     with pytest.raises(ValueError, match=r"'a\\ud800' is no unicode text: a lone surrogate"):
-        learned(kind).encode("a\ud800")
+        train_tokenizer(kind).encode("a\ud800")
 
 
 def test_a_marker_that_stands_for_no_blank_quotes_nothing() -> None:
-    tokenizer = learned("unigram")
+    tokenizer = train_tokenizer("unigram")
     text = "q x▁"
     encoded = tokenizer.encode(text, special=False)
     assert encoded.tokens == ["▁", "q", "▁", "x", "▁"]
@@ -186,8 +186,8 @@ def test_a_marker_that_stands_for_no_blank_quotes_nothing() -> None:
 # --- files of Hugging Face ----------------------------------------------------------------------
 
 
-def roberta(*, trim_offsets: bool = True) -> Tokenizer:
-    """A tokenizer laid out as RoBERTa's, with a cut and a padding as many published files have."""
+def make_roberta_tokenizer(*, trim_offsets: bool = True) -> Tokenizer:
+    """Make a tokenizer like RoBERTa's, with truncation and padding as in published files."""
     names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {piece: number for number, piece in enumerate([*names, *alphabet, "Ġd", "og"])}
@@ -203,7 +203,7 @@ def roberta(*, trim_offsets: bool = True) -> Tokenizer:
     return tokenizer
 
 
-def load_written(tokenizer: Tokenizer, folder: Path) -> SubwordTokenizer:
+def save_and_load(tokenizer: Tokenizer, folder: Path) -> SubwordTokenizer:
     tokenizer.save(str(folder / "tokenizer.json"))
     loaded = load_tokenizer(folder)
     assert isinstance(loaded, SubwordTokenizer)
@@ -212,7 +212,7 @@ def load_written(tokenizer: Tokenizer, folder: Path) -> SubwordTokenizer:
 
 @pytest.mark.parametrize("trim_offsets", [True, False])
 def test_a_roberta_file_is_read(tmp_path: Path, trim_offsets: bool) -> None:
-    tokenizer = load_written(roberta(trim_offsets=trim_offsets), tmp_path)
+    tokenizer = save_and_load(make_roberta_tokenizer(trim_offsets=trim_offsets), tmp_path)
     assert tokenizer.kind == "byte-bpe"
     roles = [getattr(tokenizer, role) for role in ("cls", "pad", "sep", "unknown", "mask")]
     assert roles == [0, 1, 2, 3, 4]
@@ -226,29 +226,29 @@ def test_a_roberta_file_is_read(tmp_path: Path, trim_offsets: bool) -> None:
 
 
 def test_nothing_is_cut_or_padded(tmp_path: Path) -> None:
-    given = roberta()
-    assert len(given.encode("dog" * 100).ids) == 16
-    for tokenizer in (SubwordTokenizer(given), load_written(given, tmp_path)):
+    original = make_roberta_tokenizer()
+    assert len(original.encode("dog" * 100).ids) == 16
+    for tokenizer in (SubwordTokenizer(original), save_and_load(original, tmp_path)):
         assert len(tokenizer.encode("dog" * 100).ids) == 202
         assert len(tokenizer.encode("").ids) == 2
         tokenizer.save(tmp_path)
         assert Tokenizer.from_file(str(tmp_path / "tokenizer.json")).truncation is None
         assert Tokenizer.from_file(str(tmp_path / "tokenizer.json")).padding is None
-    assert len(given.encode("dog" * 100).ids) == 16  # the caller's own is as it was
+    assert len(original.encode("dog" * 100).ids) == 16  # the original is unchanged
 
 
 def test_what_is_saved_is_hugging_faces(tmp_path: Path) -> None:
-    learned("wordpiece").save(tmp_path)
-    theirs = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    expected = theirs.encode("The dogs", "jumped")
-    encoded = learned("wordpiece").encode("The dogs", "jumped")
+    train_tokenizer("wordpiece").save(tmp_path)
+    reference = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    expected = reference.encode("The dogs", "jumped")
+    encoded = train_tokenizer("wordpiece").encode("The dogs", "jumped")
     assert (encoded.ids, encoded.segments) == (expected.ids, expected.type_ids)
 
 
 def test_a_missing_role_is_named_when_it_is_asked_for(tmp_path: Path) -> None:
-    bare = Tokenizer(models.WordLevel({"dog": 0, "<unk>": 7}, unk_token="<unk>"))
-    bare.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = load_written(bare, tmp_path)
+    original = Tokenizer(models.WordLevel({"dog": 0, "<unk>": 7}, unk_token="<unk>"))
+    original.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = save_and_load(original, tmp_path)
     assert (tokenizer.kind, tokenizer.unknown, len(tokenizer)) == ("wordlevel", 7, 8)
     assert tokenizer.encode("dog cat", "dog").ids == [0, 7, 0]
     with pytest.raises(ValueError, match=r"has no pad token: no \[PAD\] or <pad> in it"):
@@ -257,10 +257,10 @@ def test_a_missing_role_is_named_when_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_unigram_file_reads_no_special_token_out_of_a_text(tmp_path: Path) -> None:
     pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -1.0), ("d", -1.0), ("▁d", -0.5)]
-    bare = Tokenizer(models.Unigram(pieces, 2, False))
-    bare.pre_tokenizer = pre_tokenizers.Metaspace()
-    bare.add_special_tokens(["<pad>", "</s>", "<unk>"])
-    tokenizer = load_written(bare, tmp_path)
+    original = Tokenizer(models.Unigram(pieces, 2, False))
+    original.pre_tokenizer = pre_tokenizers.Metaspace()
+    original.add_special_tokens(["<pad>", "</s>", "<unk>"])
+    tokenizer = save_and_load(original, tmp_path)
     assert tokenizer.kind == "unigram"
     assert tokenizer.encode("d </s>d").tokens == ["▁d", "▁", "<unk>", "d"]
 
@@ -268,11 +268,11 @@ def test_a_unigram_file_reads_no_special_token_out_of_a_text(tmp_path: Path) -> 
 def test_a_file_that_is_no_tokenizer_is_refused_by_name(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     empty = Tokenizer(models.BPE()).to_str()
-    for content, complaint in [
+    for content, message in [
         ('{"model": {"type": "Alphabet"}}', "Hugging Face tokenizers cannot read it"),
         (empty, "empty vocabulary"),
     ]:
         file.write_text(content, encoding="utf-8")
-        with pytest.raises(ValueError, match=complaint) as raised:
+        with pytest.raises(ValueError, match=message) as raised:
             load_tokenizer(file)
         assert str(file) in str(raised.value)

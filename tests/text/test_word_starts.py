@@ -1,4 +1,4 @@
-"""Which tokens begin a word: for every kind of subwords, and for Chinese words."""
+"""Which tokens start a word, for every kind of subwords and for Chinese words."""
 
 import builtins
 from functools import cache
@@ -22,38 +22,38 @@ WORDS += ["北", "京", "fährt", "😀"]
 
 
 @cache
-def learned(kind: str) -> SubwordTokenizer:
+def train_tokenizer(kind: str) -> SubwordTokenizer:
     return TRAINERS[kind](CORPUS, **({} if kind == "byte-bpe" else {"vocab": 150}))
 
 
 def words_of(kind: str, text: str, words: list[Span] | None = None) -> list[str]:
-    """The text of each word, put together from its tokens."""
-    offsets = learned(kind).encode(text, special=False).offsets
-    found: list[list[int]] = []
-    for (start, end), begins in zip(offsets, find_word_starts(text, offsets, words or [])):
-        if begins:
-            found.append([start, end])
-        found[-1][1] = max(found[-1][1], end)
-    return [text[start:end] for start, end in found]
+    """Join the tokens of each word to its text."""
+    offsets = train_tokenizer(kind).encode(text, special=False).offsets
+    spans: list[list[int]] = []
+    for (start, end), starts_word in zip(offsets, find_word_starts(text, offsets, words or [])):
+        if starts_word:
+            spans.append([start, end])
+        spans[-1][1] = max(spans[-1][1], end)
+    return [text[start:end] for start, end in spans]
 
 
 @pytest.mark.parametrize("kind", TRAINERS)
 def test_words_are_what_a_reader_takes_for_words(kind: str) -> None:
-    found = [word for word in words_of(kind, TEXT) if word.strip()]
+    words = [word for word in words_of(kind, TEXT) if word.strip()]
     if kind == "byte-bpe":  # to which this is one token
-        assert "'t" in found
-        found[found.index("'t")] = "'"
-        found.insert(found.index("'") + 1, "t")
-    assert found == WORDS
+        assert "'t" in words
+        words[words.index("'t")] = "'"
+        words.insert(words.index("'") + 1, "t")
+    assert words == WORDS
 
 
 @pytest.mark.parametrize("kind", TRAINERS)
 @given(text=st.text(st.sampled_from("abcxyz 0,.'-北京我e\u0301ï😀\n"), max_size=30))
 @settings(max_examples=50, deadline=None)
 def test_the_first_token_begins_a_word_and_none_is_lost(kind: str, text: str) -> None:
-    tokens = tokenize_document(text, learned(kind))
+    tokens = tokenize_document(text, train_tokenizer(kind))
     assert len(tokens.ids) == len(tokens.word_starts)
-    assert tokens.ids.tolist() == learned(kind).encode(text, special=False).ids
+    assert tokens.ids.tolist() == train_tokenizer(kind).encode(text, special=False).ids
     assert tokens.word_starts[:1].all()
     assert tokens.sentence_ends == sorted(set(tokens.sentence_ends))
     assert tokens.sentence_ends[-1:] == [len(tokens.ids)][: len(tokens.sentence_ends)]
@@ -67,13 +67,13 @@ def test_a_marker_that_quotes_nothing_belongs_to_its_word() -> None:
 
 def test_sentences_end_where_the_text_says() -> None:
     text = "The dogs jumped. Did they? 我爱北京。你在哪里？"
-    tokenizer = learned("wordpiece")
+    tokenizer = train_tokenizer("wordpiece")
     tokens = tokenize_document(text, tokenizer)
     spans = split_sentences(text)
     assert len(tokens.sentence_ends) == len(spans) == 4
     for start, end, span in zip([0, *tokens.sentence_ends], tokens.sentence_ends, spans):
-        own = tokenizer.encode(text[slice(*span)], special=False).ids
-        assert tokens.ids[start:end].tolist() == own
+        expected = tokenizer.encode(text[slice(*span)], special=False).ids
+        assert tokens.ids[start:end].tolist() == expected
 
 
 def test_chinese_words_are_those_of_rjieba() -> None:
@@ -81,21 +81,21 @@ def test_chinese_words_are_those_of_rjieba() -> None:
     text = "😀 我爱北京天安门, and T恤!"
     words = find_chinese_words(text)
     assert [text[slice(*word)] for word in words] == ["北京", "天安门", "T恤"]
-    found = words_of("wordpiece", text, words)
-    assert found == ["😀", "我", "爱", "北京", "天安门", ",", "and", "T恤", "!"]
-    tokens = tokenize_document(text, learned("wordpiece"), find_chinese_words)
-    assert tokens.word_starts.sum() == len(found)
+    texts = words_of("wordpiece", text, words)
+    assert texts == ["😀", "我", "爱", "北京", "天安门", ",", "and", "T恤", "!"]
+    tokens = tokenize_document(text, train_tokenizer("wordpiece"), find_chinese_words)
+    assert tokens.word_starts.sum() == len(texts)
     assert find_chinese_words("only English 123") == []
 
 
 def test_without_rjieba_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
+    original_import = builtins.__import__
 
-    def missing(name: str, *rest: Any) -> Any:
+    def import_without_rjieba(name: str, *rest: Any) -> Any:
         if name == "rjieba":
             raise ModuleNotFoundError(name)
-        return real(name, *rest)
+        return original_import(name, *rest)
 
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setattr(builtins, "__import__", import_without_rjieba)
     with pytest.raises(ValueError, match=r"pip install 'mnemic\[chinese\]'"):
         find_chinese_words("北京")

@@ -1,4 +1,4 @@
-"""The word vocabulary: what a word is, items that are never split, and files that were tampered."""
+"""The word tokenizer: words, items that are never split, and damaged files."""
 
 import json
 from pathlib import Path
@@ -11,24 +11,24 @@ from mnemic.text import WordTokenizer, load_tokenizer
 from mnemic.text.tokenizers.words import normalize_word
 
 
-def quotes(words: WordTokenizer, text: str) -> list[str]:
-    return [text[start:end] for start, end in words.encode(text).offsets]
+def quotes(tokenizer: WordTokenizer, text: str) -> list[str]:
+    return [text[start:end] for start, end in tokenizer.encode(text).offsets]
 
 
 def test_words_are_sorted_after_padding_and_unknown() -> None:
-    words = WordTokenizer.from_texts(["The milk is there.", "Where is the MILK?"], ["s,e", "no"])
-    assert words.vocabulary == ("<pad>", "<unk>", "is", "milk", "no", "s,e", "the", "there", "where")
-    assert words == WordTokenizer.from_texts(["Where is the MILK?", "The milk is there."], ["no", "s,e"])
+    tokenizer = WordTokenizer.from_texts(["The milk is there.", "Where is the MILK?"], ["s,e", "no"])
+    assert tokenizer.vocabulary == ("<pad>", "<unk>", "is", "milk", "no", "s,e", "the", "there", "where")
+    assert tokenizer == WordTokenizer.from_texts(["Where is the MILK?", "The milk is there."], ["no", "s,e"])
 
 
 def test_a_question_becomes_ids_with_offsets() -> None:
-    words = WordTokenizer.from_texts(["where is the milk"])
-    encoded = words.encode("Where is the cow?")
-    assert encoded.ids == [words.id_of("where"), words.id_of("is"), words.id_of("the"), 1]
+    tokenizer = WordTokenizer.from_texts(["where is the milk"])
+    encoded = tokenizer.encode("Where is the cow?")
+    assert encoded.ids == [tokenizer.id_of("where"), tokenizer.id_of("is"), tokenizer.id_of("the"), 1]
     assert encoded.tokens == ["where", "is", "the", "<unk>"]
     assert encoded.offsets == [(0, 5), (6, 8), (9, 12), (13, 16)]
     assert encoded.segments == [0, 0, 0, 0]
-    assert words.decode(encoded.ids) == "where is the <unk>"
+    assert tokenizer.decode(encoded.ids) == "where is the <unk>"
 
 
 @pytest.mark.parametrize(
@@ -54,54 +54,54 @@ def test_what_a_word_is(text: str, expected: list[str]) -> None:
 
 
 def test_lower_casing_that_changes_the_length_keeps_the_offsets() -> None:
-    words = WordTokenizer.from_texts(["İstanbul IŞIK milk"])
-    assert max(map(len, words.vocabulary)) == len("İstanbul") + 1
-    assert quotes(words, "İİ İstanbul, milk") == ["İİ", "İstanbul", "milk"]
-    assert words.find_unknown_words("İİ İstanbul, milk") == ["i̇i̇"]
+    tokenizer = WordTokenizer.from_texts(["İstanbul IŞIK milk"])
+    assert max(map(len, tokenizer.vocabulary)) == len("İstanbul") + 1
+    assert quotes(tokenizer, "İİ İstanbul, milk") == ["İİ", "İstanbul", "milk"]
+    assert tokenizer.find_unknown_words("İİ İstanbul, milk") == ["i̇i̇"]
 
 
 def test_spellings_of_one_word_share_an_id() -> None:
-    words = WordTokenizer.from_texts(["café don't"])
-    assert words.encode("CAFÉ cafe\u0301 Cafe\u0301 don’t DON'T").ids == [2, 2, 2, 3, 3]
-    assert "Café" in words
+    tokenizer = WordTokenizer.from_texts(["café don't"])
+    assert tokenizer.encode("CAFÉ cafe\u0301 Cafe\u0301 don’t DON'T").ids == [2, 2, 2, 3, 3]
+    assert "Café" in tokenizer
     assert WordTokenizer.from_texts(["Straße"]).vocabulary[2:] == ("straße",)
-    assert words.id_of("DON’T") == 3
+    assert tokenizer.id_of("DON’T") == 3
 
 
 def test_items_are_never_split() -> None:
-    words = WordTokenizer.from_texts(
+    tokenizer = WordTokenizer.from_texts(
         ["the milk and the football"], ["milk,football", "s,e", "C++", "<go>", "北京", "new york"]
     )
     for item in ("milk,football", "s,e", "c++", "<go>", "北京", "new york"):
-        assert words.encode(item).tokens == [item]
-        assert words.encode(item).ids == [words.id_of(item)]
+        assert tokenizer.encode(item).tokens == [item]
+        assert tokenizer.encode(item).ids == [tokenizer.id_of(item)]
     text = "The MILK,FOOTBALL. I C++ <go> S,E; 我在北京. New York milk, football"
-    assert quotes(words, text) == [
+    assert quotes(tokenizer, text) == [
         *("The", "MILK,FOOTBALL", "I", "C++", "<go>", "S,E", "我", "在", "北京", "New York"),
         *("milk", "football"),
     ]
 
 
 def test_an_item_is_found_only_where_it_stands_whole() -> None:
-    words = WordTokenizer.from_texts([], ["s,e", "s,e,e", "<go>", "new york"])
-    assert quotes(words, "news,e ss,e s,ee s,e,e s,e") == [*("news", "e", "ss", "e", "s", "ee", "s,e,e", "s,e")]
-    assert quotes(words, "go <go> new  york new york") == ["go", "<go>", "new", "york", "new york"]
-    assert quotes(words, "s") == ["s"]
+    tokenizer = WordTokenizer.from_texts([], ["s,e", "s,e,e", "<go>", "new york"])
+    assert quotes(tokenizer, "news,e ss,e s,ee s,e,e s,e") == [*("news", "e", "ss", "e", "s", "ee", "s,e,e", "s,e")]
+    assert quotes(tokenizer, "go <go> new  york new york") == ["go", "<go>", "new", "york", "new york"]
+    assert quotes(tokenizer, "s") == ["s"]
 
 
 def test_the_larger_item_is_found_first() -> None:
     titles = ["that cat", "that cat!", "that cat and that dog", "$"]
-    words = WordTokenizer.from_texts([], titles)
+    tokenizer = WordTokenizer.from_texts([], titles)
     for title in titles[:3]:
-        assert words.encode(f"{title}?").tokens == [title]
-    assert words.encode("that cat and that").tokens == ["that cat", "<unk>", "<unk>"]
-    assert words.encode("$").ids == []
-    assert words.id_of("$") == 2
+        assert tokenizer.encode(f"{title}?").tokens == [title]
+    assert tokenizer.encode("that cat and that").tokens == ["that cat", "<unk>", "<unk>"]
+    assert tokenizer.encode("$").ids == []
+    assert tokenizer.id_of("$") == 2
 
 
 def test_an_item_reaches_back_into_no_other_item() -> None:
-    words = WordTokenizer.from_texts([], ["a-", "-b"])
-    assert quotes(words, "a-b a- -b") == ["a-", "b", "a-", "-b"]
+    tokenizer = WordTokenizer.from_texts([], ["a-", "-b"])
+    assert quotes(tokenizer, "a-b a- -b") == ["a-", "b", "a-", "-b"]
 
 
 def test_an_item_is_one_word_of_the_texts_too() -> None:
@@ -109,24 +109,24 @@ def test_an_item_is_one_word_of_the_texts_too() -> None:
 
 
 def test_padding_is_no_word() -> None:
-    words = WordTokenizer.from_texts(["pad <pad>"])
-    assert words.encode("<pad> pad").ids == [2, 2]
-    assert (words.id_of("<pad>"), words.id_of("<unk>")) == (0, 1)
+    tokenizer = WordTokenizer.from_texts(["pad <pad>"])
+    assert tokenizer.encode("<pad> pad").ids == [2, 2]
+    assert (tokenizer.id_of("<pad>"), tokenizer.id_of("<unk>")) == (0, 1)
     with pytest.raises(ValueError, match="'<pad>' is among the words twice"):
         WordTokenizer.from_texts([], ["<pad>"])
 
 
 def test_unknown_words_come_once_and_in_order() -> None:
-    words = WordTokenizer.from_texts(["where is the"])
-    assert words.find_unknown_words("Where is the Football, the Apple, the football?") == ["football", "apple"]
+    tokenizer = WordTokenizer.from_texts(["where is the"])
+    assert tokenizer.find_unknown_words("Where is the Football, the Apple, the football?") == ["football", "apple"]
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(text=st.text(), items=st.lists(st.text(min_size=1).filter(str.strip), max_size=3))
 def test_a_vocabulary_knows_the_texts_it_comes_from(text: str, items: list[str]) -> None:
-    words = WordTokenizer.from_texts([text], items)
-    encoded = words.encode(text)
-    assert words.find_unknown_words(text) == []
+    tokenizer = WordTokenizer.from_texts([text], items)
+    encoded = tokenizer.encode(text)
+    assert tokenizer.find_unknown_words(text) == []
     for token, (start, end) in zip(encoded.tokens, encoded.offsets):
         assert normalize_word(text[start:end]) == token
     ends = [end for _, end in encoded.offsets]
@@ -141,7 +141,7 @@ def test_the_file_is_plain_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "message"),
     [
         (b'{"kind": "words", "words": ["<pad>"', "is no valid JSON"),
         (b"\xff\xfe", "is no valid JSON"),
@@ -159,10 +159,10 @@ def test_the_file_is_plain_json(tmp_path: Path) -> None:
         (b"{}", "Hugging Face tokenizers cannot read it"),
     ],
 )
-def test_a_tampered_file_is_refused_by_name(tmp_path: Path, content: bytes, complaint: str) -> None:
+def test_a_tampered_file_is_refused_by_name(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(content)
-    with pytest.raises(ValueError, match=complaint) as raised:
+    with pytest.raises(ValueError, match=message) as raised:
         load_tokenizer(tmp_path)
     assert str(file) in str(raised.value)
 

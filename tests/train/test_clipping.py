@@ -1,4 +1,4 @@
-"""Clipping gradients: by spectral norm, by norm, by value, for one run and for many."""
+"""Clipping of gradients by spectral norm, norm and value, for one run and for many."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ MATRICES = {
 
 @pytest.mark.parametrize("name", MATRICES)
 def test_spectral_norm_is_the_largest_singular_value(name: str) -> None:
-    """Against an SVD: never below it (but for rounding), and less than a percent above it."""
+    """Compare with an SVD: never below it, and at most one percent above."""
     matrix = MATRICES[name]
     exact = torch.linalg.svdvals(matrix.double())[0].item()
     norm = compute_spectral_norms([matrix])[0].item()
@@ -37,7 +37,7 @@ def test_spectral_norm_is_the_largest_singular_value(name: str) -> None:
 
 @pytest.mark.parametrize("size", [100, 300, 768])
 def test_spectral_norm_of_a_large_matrix_of_full_rank(size: int) -> None:
-    """The worst case: all singular values alike, so that each squaring shrinks them all."""
+    """The worst case: all singular values are equal, so each squaring shrinks them all."""
     norm = compute_spectral_norms([3 * orthogonal(size)])[0].item()
     assert 3 * (1 - 1e-4) <= norm <= 3 * size ** (1 / 2 ** (SQUARINGS + 1)) * (1 + 1e-4)
 
@@ -75,7 +75,7 @@ def test_spectral_clipping_bounds_each_matrix_by_itself() -> None:
 
 @pytest.mark.parametrize("norm", [0.5, 0.999, 1.02, 1.5, 30.0])
 def test_a_matrix_of_rank_one_just_above_the_bound_is_clipped(norm: float) -> None:
-    """Here the quick look at the Frobenius norm is exact: it must not let anything through."""
+    """The first check, of the Frobenius norm, is exact here and must catch everything."""
     matrix = norm * torch.outer(*nn.functional.normalize(torch.randn(2, 6), dim=1))
     clipped = matrix.clone()
     ClipSpectral(1.0)([clipped], runs=False)
@@ -118,7 +118,7 @@ def test_the_norm_returned_is_the_whole_one_before_clipping(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CLIPS)
 def test_many_runs_are_clipped_each_by_itself(kind: str) -> None:
-    """With a runs axis, one of three runs too large: the others are as they were."""
+    """With an axis of runs, clipping one of three leaves the others unchanged."""
     clip = build(CLIPS, {"kind": kind, "limit": 20.0} if kind != "none" else {"kind": kind})
     sizes = [0.1, 3.0, 0.5]
     alone = [gradients(seed, size) for seed, size in enumerate(sizes)]

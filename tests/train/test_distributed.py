@@ -1,4 +1,4 @@
-"""Real processes: killed, on a bare machine, two at once; what training prints."""
+"""Training in separate processes: killed, without optional packages, distributed."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from learn_runs import ADAMW, OPTIMISERS, SMALL, finish, log_of, numbers_in, weights_in, where
+from learn_runs import ADAMW, OPTIMISERS, SMALL, finish, log_of, numbers_in, read_progress, weights_in
 
 from mnemic.checkpoint.folder import load_checkpoint, weights_of
 from mnemic.cli.main import main
@@ -21,7 +21,7 @@ from mnemic.recipe import load_recipe
 
 # Real processes --------------------------------------------------------------------------------
 
-# A bare training machine: what only the command line and the tests need cannot be imported.
+# A minimal machine: packages that only the command line and the tests need cannot be imported.
 BARE = """
 import sys
 class Nothing:
@@ -37,7 +37,7 @@ LONG = ["phases.0.train.epochs=20", "train.epochs=20", "train.validate=5", "trai
 
 @pytest.fixture
 def bare_machine(tmp_path: Path) -> dict[str, str]:
-    """The environment of a process on a machine with torch, numpy, tokenizers, safetensors."""
+    """Make an environment with only torch, numpy, tokenizers and safetensors."""
     folder = tmp_path / "bare"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(BARE.format(missing=MISSING), encoding="utf-8")
@@ -47,8 +47,8 @@ def bare_machine(tmp_path: Path) -> dict[str, str]:
 
 
 def command(out: Path, sets: Sequence[str]) -> list[str]:
-    given = [word for text in sets for word in ("--set", text)]
-    return ["-m", "mnemic", "train", "memn2n", "--out", str(out), "--device", "cpu", *given]
+    options = [word for text in sets for word in ("--set", text)]
+    return ["-m", "mnemic", "train", "memn2n", "--out", str(out), "--device", "cpu", *options]
 
 
 def kill_at(run: Path, sets: Sequence[str], phase: int, env: dict[str, str]) -> None:
@@ -56,10 +56,10 @@ def kill_at(run: Path, sets: Sequence[str], phase: int, env: dict[str, str]) -> 
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen([sys.executable, *command(run, sets)], env=env, **silent)
     try:
-        until = time.monotonic() + 60
-        while where(run) < (phase, 20):
+        deadline = time.monotonic() + 60
+        while read_progress(run) < (phase, 20):
             assert process.poll() is None, "the run ended before it could be killed"
-            assert time.monotonic() < until, "the run never got to where it should be killed"
+            assert time.monotonic() < deadline, "the run never got to where it should be killed"
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)
     finally:
@@ -71,37 +71,37 @@ def kill_at(run: Path, sets: Sequence[str], phase: int, env: dict[str, str]) -> 
 def test_a_run_killed_for_real_ends_with_the_same_bits(
     tmp_path: Path, bare_machine: dict[str, str], optimiser: str, phase: int
 ) -> None:
-    """kill -9, then the same command again, on a machine without typer, rich and sentencex."""
+    """Kill -9, then repeat the command, on a machine without typer, rich and sentencex."""
     sets = [*SMALL, *OPTIMISERS[optimiser], *LONG]
     run = tmp_path / "run"
     kill_at(run, sets, phase, bare_machine)
     assert not load_checkpoint(run).progress.done
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *command(run, sets)],
         env=bare_machine, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["resumed"]  # without rich a result is JSON
-    first, *_, last = done.stderr.splitlines()
+    assert process.returncode == 0
+    assert json.loads(process.stdout)["resumed"]  # without rich a result is JSON
+    first, *_, last = process.stderr.splitlines()
     assert first.startswith(f"going on with {run}: phase ")
     assert last.startswith("phase 2 of 2  step 140 of 140  loss ")
-    whole = finish(load_recipe("memn2n", sets), tmp_path / "whole", device="cpu")
-    assert weights_in(run) == weights_in(whole)
-    assert log_of(run) == log_of(whole)
-    assert numbers_in(run) == numbers_in(whole)
+    uninterrupted = finish(load_recipe("memn2n", sets), tmp_path / "whole", device="cpu")
+    assert weights_in(run) == weights_in(uninterrupted)
+    assert log_of(run) == log_of(uninterrupted)
+    assert numbers_in(run) == numbers_in(uninterrupted)
 
 
 def test_the_bare_machine_is_bare(bare_machine: dict[str, str]) -> None:
-    """The proof above would be empty if the blocked packages could be imported."""
-    tries = "\n".join(
+    """The test above needs the blocked packages to be missing."""
+    import_attempts = "\n".join(
         f"try:\n    import {name}\n    raise SystemExit({name!r})\nexcept ImportError: pass" for name in sorted(MISSING)
     )
-    done = subprocess.run([sys.executable, "-c", tries], env=bare_machine, check=False)
-    assert done.returncode == 0
+    process = subprocess.run([sys.executable, "-c", import_attempts], env=bare_machine, check=False)
+    assert process.returncode == 0
 
 
 def test_two_processes_learn_what_one_does(tmp_path: Path, bare_machine: dict[str, str]) -> None:
-    """torchrun with gloo: the same batches, loss curve and weights as one process."""
+    """With torchrun and gloo: the same batches, losses and weights as one process."""
     sets = [*SMALL, *ADAMW]
     start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     with subprocess.Popen(
@@ -109,34 +109,34 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, bare_machine: dict[st
         env=bare_machine, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as launcher:  # fmt: skip
         try:
-            told, complaints = launcher.communicate(timeout=150)
+            output, errors = launcher.communicate(timeout=150)
         finally:
             launcher.terminate()  # it stops its workers, which a kill would leave behind
-    assert launcher.returncode == 0, complaints[-2000:]
-    assert "Warning" not in complaints
-    assert json.loads(told)["steps"] == 28  # one process speaks for both
-    assert len(complaints.splitlines()) == complaints.count("phase ") == 4  # a line an epoch
-    one = finish(load_recipe("memn2n", sets), tmp_path / "one", device="cpu")
-    ours, theirs = log_of(tmp_path / "two"), log_of(one)
-    assert len(ours) == len(theirs) == 4
-    for row, other in zip(ours, theirs, strict=True):
+    assert launcher.returncode == 0, errors[-2000:]
+    assert "Warning" not in errors
+    assert json.loads(output)["steps"] == 28  # only one process prints
+    assert len(errors.splitlines()) == errors.count("phase ") == 4  # one line per epoch
+    single_run = finish(load_recipe("memn2n", sets), tmp_path / "one", device="cpu")
+    rows, expected_rows = log_of(tmp_path / "two"), log_of(single_run)
+    assert len(rows) == len(expected_rows) == 4
+    for row, expected_row in zip(rows, expected_rows, strict=True):
         for name in ("phase", "epoch", "step", "rate", "validation"):
-            assert row[name] == other[name]
+            assert row[name] == expected_row[name]
         for name in ("loss", "norm"):
-            assert float(row[name]) == pytest.approx(float(other[name]), rel=1e-4)
+            assert float(row[name]) == pytest.approx(float(expected_row[name]), rel=1e-4)
     first, second = (weights_of(load_checkpoint(tmp_path / name).network) for name in ("two", "one"))
     for name in first:
         torch.testing.assert_close(first[name], second[name], atol=1e-4, rtol=0)
 
 
 def test_the_other_commands_of_a_training_machine_work_there(tmp_path: Path, bare_machine: dict[str, str]) -> None:
-    """Averages, tables, sequences, shipping and stories; each result is JSON on standard output."""
+    """Every command prints its result as JSON on standard output."""
 
-    def run(*words: object) -> dict[str, Any]:
-        line = [sys.executable, "-m", "mnemic", *map(str, words)]
-        done = subprocess.run(line, env=bare_machine, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+    def run(*arguments: object) -> dict[str, Any]:
+        command = [sys.executable, "-m", "mnemic", *map(str, arguments)]
+        process = subprocess.run(command, env=bare_machine, capture_output=True, text=True, check=False)
+        assert process.returncode == 0, process.stderr
+        return json.loads(process.stdout)
 
     sets = [word for text in SMALL for word in ("--set", text)]
     runs = [finish(load_recipe("memn2n", SMALL), tmp_path / str(seed), seed=seed, device="cpu") for seed in range(2)]
@@ -151,7 +151,7 @@ def test_the_other_commands_of_a_training_machine_work_there(tmp_path: Path, bar
     table = ("--data", tmp_path / "babi", "--tasks", "1", "--seeds", "1", "--out", tmp_path / "table")
     rebuilt = run("table", "babi", *table, "--device", "cpu", *sets[2:4], *sets[6:])
     assert set(rebuilt["ours"]["per_task"]) == {"1"}
-    # Sequences are made of sentences, which sentencex finds.
+    # Sequences are made of sentences; sentencex splits them.
     bare = BARE.format(missing=MISSING - {"sentencex"})
     (tmp_path / "bare" / "sitecustomize.py").write_text(bare, encoding="utf-8")
     (tmp_path / "texts").mkdir()
@@ -165,7 +165,7 @@ def test_the_other_commands_of_a_training_machine_work_there(tmp_path: Path, bar
 
 
 def test_mistakes_on_a_bare_machine_are_one_line(bare_machine: dict[str, str]) -> None:
-    for words, message in (
+    for arguments, message in (
         ("trian", "No such command 'trian'"),
         ("train memn2n --speed 1", "unrecognized arguments: --speed 1 (see: mnemic train --help)"),
         ("train memn2n --seed one", "argument --seed: invalid int value: 'one'"),
@@ -174,11 +174,11 @@ def test_mistakes_on_a_bare_machine_are_one_line(bare_machine: dict[str, str]) -
         ("table babi --data x --size 2k", "invalid choice: '2k'"),
         ("train memn2", "no recipe 'memn2'"),
     ):
-        line = [sys.executable, "-m", "mnemic", *words.split()]
-        done = subprocess.run(line, env=bare_machine, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
-        assert done.stderr.startswith("error: ")
-        assert message in done.stderr
+        command = [sys.executable, "-m", "mnemic", *arguments.split()]
+        process = subprocess.run(command, env=bare_machine, capture_output=True, text=True, check=False)
+        assert (process.returncode, process.stdout, process.stderr.count("\n")) == (2, "", 1), process.stderr
+        assert process.stderr.startswith("error: ")
+        assert message in process.stderr
 
 
 # What training prints --------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def test_mistakes_on_a_bare_machine_are_one_line(bare_machine: dict[str, str]) -
 
 def test_the_command_says_each_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sets = [word for text in SMALL for word in ("--set", text)]
-    words = ["train", "memn2n", "--out", str(tmp_path / "run"), "--device", "cpu", *sets]
-    assert main(words) == 0
+    arguments = ["train", "memn2n", "--out", str(tmp_path / "run"), "--device", "cpu", *sets]
+    assert main(arguments) == 0
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4
     assert lines[0].startswith("phase 1 of 2  step 7 of 14  loss ")
@@ -195,7 +195,7 @@ def test_the_command_says_each_epoch(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["nothing"], "no recipe 'nothing'"),
         (["memn2n", "--set", "train.rate"], "KEY=VALUE"),
@@ -210,14 +210,14 @@ def test_the_command_says_each_epoch(tmp_path: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(
-    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["train", *words, "--out", str(tmp_path / "run")]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("error: ")
-    assert says in said.err
-    assert said.err.count("\n") == 1
+    assert main(["train", *arguments, "--out", str(tmp_path / "run")]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
 
 
 def test_a_harmed_checkpoint_is_one_line_and_exit_code_2(
@@ -228,6 +228,6 @@ def test_a_harmed_checkpoint_is_one_line_and_exit_code_2(
     path.write_bytes(path.read_bytes()[:-1])
     sets = [word for text in SMALL for word in ("--set", text)]
     assert main(["train", "memn2n", "--out", str(run), *sets]) == 2
-    said = capsys.readouterr().err
-    assert f"{path} was changed or cut short" in said
-    assert said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert f"{path} was changed or cut short" in error
+    assert error.count("\n") == 1

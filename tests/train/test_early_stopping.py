@@ -1,4 +1,4 @@
-"""``train.keep = "best"``: the weights of the best look at the validation set, run by run."""
+"""``train.keep = "best"`` keeps the weights with the lowest validation error, per run."""
 
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from mnemic.train.early_stopping import BestWeights
 from mnemic.train.phases import read_phases
 from mnemic.train.run import fit, load_data
 
-# One phase of 6 epochs, 7 steps an epoch, at a rate so high that errors go up and down.
+# One phase of 6 epochs, 7 steps per epoch, with a rate so high that errors go up and down.
 SMALL = [
     'data={kind="generated", tasks=[1], count=80, validation=0.25}',
     "model.width=6",
@@ -32,7 +32,7 @@ SMALL = [
 
 def small(*sets: str) -> Recipe:
     recipe = load_recipe("memn2n", [*SMALL, *sets])
-    return {key: part for key, part in recipe.items() if key != "phases"}
+    return {key: section for key, section in recipe.items() if key != "phases"}
 
 
 def finish(recipe: Recipe, folder: Path) -> dict[str, Tensor]:
@@ -54,9 +54,9 @@ def test_each_run_keeps_its_own_best_and_of_equals_the_later() -> None:
     assert best.error is not None
     assert best.error.tolist() == [3.0, 2.0, 5.0]
     copy = BestWeights.from_state_dict(best.state_dict(), torch.device("cpu"))
-    for kept in (best, copy):
+    for best_weights in (best, copy):
         nn.init.constant_(runs.weight, 9)
-        kept.copy_to(runs)
+        best_weights.copy_to(runs)
         assert runs.weight.flatten().tolist() == [1.0, 0.0, 1.0]
 
 
@@ -79,29 +79,29 @@ def test_nothing_offered_changes_nothing() -> None:
 
 def test_a_run_ends_with_the_weights_of_its_best_epoch(tmp_path: Path) -> None:
     recipe = small()
-    looks, weights = [], []
+    validation_errors, weights = [], []
     for report in fit(recipe, tmp_path, device="cpu"):
         if report.row is not None:
-            looks.append(report.row["validation"])
+            validation_errors.append(report.row["validation"])
             weights.append(weights_of(load_checkpoint(tmp_path).network))
-    best = max(range(6), key=lambda epoch: (-looks[epoch], epoch))
-    assert best < 5, "the last epoch is the best one: this test tells nothing"
-    ended = load_checkpoint(tmp_path)
-    assert same(weights_of(ended.network), weights[best])
-    errors = compute_task_errors(ended.network, load_data(recipe).validation)
-    assert mean_error(list(errors.values())) == looks[best]
-    assert not any(name.startswith("best.") for name in ended.state)
+    best = max(range(6), key=lambda epoch: (-validation_errors[epoch], epoch))
+    assert best < 5, "the last epoch is the best one: this test shows nothing"
+    checkpoint = load_checkpoint(tmp_path)
+    assert same(weights_of(checkpoint.network), weights[best])
+    errors = compute_task_errors(checkpoint.network, load_data(recipe).validation)
+    assert mean_error(list(errors.values())) == validation_errors[best]
+    assert not any(name.startswith("best.") for name in checkpoint.state)
 
 
 @pytest.mark.parametrize("stops", [[10], [35, 6], [41]])
 def test_a_stopped_run_ends_with_the_same_bits(tmp_path: Path, stops: list[int]) -> None:
     """Stopped before, at and after the best epoch; the best weights are in the checkpoint."""
-    whole = finish(small(), tmp_path / "whole")
+    uninterrupted = finish(small(), tmp_path / "whole")
     for count in stops:
         steps = fit(small(), tmp_path / "stopped", device="cpu")
         assert len(list(islice(steps, count))) == count
         steps.close()
-    assert same(finish(small(), tmp_path / "stopped"), whole)
+    assert same(finish(small(), tmp_path / "stopped"), uninterrupted)
 
 
 def trained(recipe: Recipe, data: Any, seeds: list[int]) -> list[dict[str, Tensor]]:
@@ -131,21 +131,23 @@ def test_the_best_needs_looks_and_something_to_look_at(tmp_path: Path) -> None:
 
 
 def test_a_phase_ends_when_looks_get_no_better(tmp_path: Path) -> None:
-    """As without patience up to the stop; a run closed at the stop does not go on."""
-    looks = [r.row["validation"] for r in fit(small(), tmp_path / "all", device="cpu") if r.row]
-    better = [not n or looks[n] < min(looks[:n]) for n in range(6)]
+    """Steps are the same up to the stop; a run closed there does not continue."""
+    validation_errors = [
+        report.row["validation"] for report in fit(small(), tmp_path / "all", device="cpu") if report.row
+    ]
+    better = [not n or validation_errors[n] < min(validation_errors[:n]) for n in range(6)]
     stop = next(n for n in range(2, 6) if not better[n] and not better[n - 1])
-    assert stop < 5, "never stale before the end: this test tells nothing"
-    patient = small("train.patience=2")
-    steps = list(fit(patient, tmp_path / "patient", device="cpu"))
-    assert [report.row["validation"] for report in steps if report.row] == looks[: stop + 1]
-    going = fit(patient, tmp_path / "closed", device="cpu")
-    assert len(list(islice(going, len(steps)))) == len(steps)
-    going.close()
-    ended = finish(patient, tmp_path / "closed")
-    assert same(ended, weights_of(load_checkpoint(tmp_path / "patient").network))
-    (alone,) = trained(patient, load_data(patient), [0])
-    assert same(alone, ended)
+    assert stop < 5, "it never stops before the end: this test shows nothing"
+    recipe = small("train.patience=2")
+    steps = list(fit(recipe, tmp_path / "patient", device="cpu"))
+    assert [report.row["validation"] for report in steps if report.row] == validation_errors[: stop + 1]
+    stopped_run = fit(recipe, tmp_path / "closed", device="cpu")
+    assert len(list(islice(stopped_run, len(steps)))) == len(steps)
+    stopped_run.close()
+    weights = finish(recipe, tmp_path / "closed")
+    assert same(weights, weights_of(load_checkpoint(tmp_path / "patient").network))
+    (alone,) = trained(recipe, load_data(recipe), [0])
+    assert same(alone, weights)
 
 
 def test_patience_needs_the_best_to_be_kept() -> None:

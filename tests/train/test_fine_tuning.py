@@ -1,4 +1,4 @@
-"""Fine-tuning: the same steps as ``transformers`` takes, batches of one shape, a smaller rate."""
+"""Fine-tuning compared with ``transformers``, batches of one shape, a smaller rate."""
 
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,11 @@ from mnemic.train.sklearn import TextClassifier
 KINDS = ("classes", "pairs", "numbers", "spans", "tags")
 
 
-# The same steps as others take -----------------------------------------------------------------
+# The same steps as transformers ----------------------------------------------------------------
 
 
-def theirs(folder: Path) -> Path:
-    """A small BERT with dice for weights and the words of the pairs, as a Hugging Face folder."""
+def save_random_bert(folder: Path) -> Path:
+    """Save a small random BERT with the pairs' vocabulary as a Hugging Face folder."""
     recipe = tiny("pairs", folder, "model.encode.stack.norm=post", "train.epochs=0")
     list(fit(recipe, folder / "first", device="cpu"))
     first = load_checkpoint(folder / "first")
@@ -39,9 +39,9 @@ def theirs(folder: Path) -> Path:
 
 
 def test_fine_tuning_takes_the_steps_that_transformers_takes(tmp_path: Path) -> None:
-    """Pairs, their segments, pooling, loss, clipping, warm-up and decay: loss by loss the same."""
+    """Segments, pooling, loss, clipping, warm-up and decay give the same losses."""
     transformers = pytest.importorskip("transformers")
-    start = theirs(files("pairs", tmp_path))
+    start = save_random_bert(files("pairs", tmp_path))
     sets = ("train.batch=8", "train.buckets=1", "train.steps=12", "model.respond.dropout=0.0")
     plain = ("model.encode.embeddings.dropout=0.0", "model.encode.stack.dropout=0.0")
     recipe = start_recipe_from(tiny("pairs", tmp_path, *sets), start)
@@ -52,15 +52,15 @@ def test_fine_tuning_takes_the_steps_that_transformers_takes(tmp_path: Path) -> 
     tokenizer = transformers.AutoTokenizer.from_pretrained(start)
     head = nn.ModuleList([nn.Linear(32, 32), nn.Linear(32, 2)])
     with torch.no_grad():
-        for own, our in zip(head, (network.respond.inner, network.respond.out)):
-            own.load_state_dict(our.state_dict())
-    draws = BatchSampler(pools=[torch.arange(len(data.train))], seeds=[0], batch_size=8)
-    expected = their_losses(model, tokenizer, head, data, draws, phase.settings)
-    steps = train_phase(phase, network, data.train, draws, optimizer=build_optimizer(network, phase.settings))
-    found = [float(step.loss) for step in steps]
-    assert len(found) == 12
-    assert found == pytest.approx(expected, abs=2e-4)
-    assert found[-1] != pytest.approx(found[0], abs=1e-3)
+        for layer, mnemic_layer in zip(head, (network.respond.inner, network.respond.out)):
+            layer.load_state_dict(mnemic_layer.state_dict())
+    sampler = BatchSampler(pools=[torch.arange(len(data.train))], seeds=[0], batch_size=8)
+    expected = train_with_transformers(model, tokenizer, head, data, sampler, phase.settings)
+    steps = train_phase(phase, network, data.train, sampler, optimizer=build_optimizer(network, phase.settings))
+    losses = [float(step.loss) for step in steps]
+    assert len(losses) == 12
+    assert losses == pytest.approx(expected, abs=2e-4)
+    assert losses[-1] != pytest.approx(losses[0], abs=1e-3)
 
 
 def load_recipe_with(recipe: dict[str, Any], *sets: str) -> dict[str, Any]:
@@ -71,36 +71,41 @@ def load_recipe_with(recipe: dict[str, Any], *sets: str) -> dict[str, Any]:
     return recipe
 
 
-def their_losses(model: Any, tokenizer: Any, head: Any, data: Any, draws: BatchSampler, settings: Any) -> list[float]:
-    """The obvious loop: AdamW without decay of biases and gains, a straight line up and down."""
+def train_with_transformers(
+    model: Any, tokenizer: Any, head: Any, data: Any, sampler: BatchSampler, settings: Any
+) -> list[float]:
+    """Train with a plain loop: AdamW without decay of biases, and a linear schedule."""
     parameters = [*model.parameters(), *head.parameters()]
     groups = [
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.01},
         {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},
     ]
-    optimiser = torch.optim.AdamW(groups, lr=settings.rate)
+    optimizer = torch.optim.AdamW(groups, lr=settings.rate)
     losses, total = [], settings.steps
-    for number, draw in zip(range(total), draws.iterate_from(0)):
-        share = 1 / 2 if number == 0 else (total - number) / (total - 1)  # one step of warm-up
-        for group in optimiser.param_groups:
-            group["lr"] = settings.rate * share
-        examples = [data.train.examples[row] for row in draw.rows.tolist()]
-        words = tokenizer(
-            [own.text for own in examples], [own.pair for own in examples], padding=True, return_tensors="pt"
+    for number, indices in zip(range(total), sampler.iterate_from(0)):
+        rate_factor = 1 / 2 if number == 0 else (total - number) / (total - 1)  # one step of warm-up
+        for group in optimizer.param_groups:
+            group["lr"] = settings.rate * rate_factor
+        examples = [data.train.examples[row] for row in indices.rows.tolist()]
+        encoding = tokenizer(
+            [example.text for example in examples],
+            [example.pair for example in examples],
+            padding=True,
+            return_tensors="pt",
         )
-        states = model(**words).last_hidden_state
-        assert words["token_type_ids"].any()
+        states = model(**encoding).last_hidden_state
+        assert encoding["token_type_ids"].any()
         frame = [tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id]
-        special = torch.isin(words["input_ids"], torch.tensor(frame))
-        told = (~special).unsqueeze(-1)
-        pooled = (states * told).sum(1) / told.sum(1)
-        scores = head[1](head[0](pooled).tanh())
-        targets = torch.tensor([data.labels.index(own.label) for own in examples])
-        loss = nn.functional.cross_entropy(scores, targets)
-        optimiser.zero_grad()
+        special = torch.isin(encoding["input_ids"], torch.tensor(frame))
+        token_mask = (~special).unsqueeze(-1)
+        pooled = (states * token_mask).sum(1) / token_mask.sum(1)
+        logits = head[1](head[0](pooled).tanh())
+        targets = torch.tensor([data.labels.index(example.label) for example in examples])
+        loss = nn.functional.cross_entropy(logits, targets)
+        optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_([p for p in parameters if p.grad is not None], 1.0)
-        optimiser.step()
+        optimizer.step()
         losses.append(loss.item())
     return losses
 
@@ -110,18 +115,18 @@ def their_losses(model: Any, tokenizer: Any, head: Any, data: Any, draws: BatchS
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_with_room_for_its_bucket_has_the_same_loss(kind: str) -> None:
-    """Padding, of whole windows too, changes nothing; and every batch of a bucket has one shape."""
-    own = trained(kind)
-    texts = build(DATASETS, own.recipe["data"]).dataset("train", own.tokenizer, own.labels)
-    objective = build(OBJECTIVES, own.recipe["objective"])
-    most = int(texts.lengths.median())
-    short = (texts.lengths <= most).nonzero().flatten()
+    """Padding does not change the loss, and all batches of a bucket have one shape."""
+    model = trained(kind)
+    texts = build(DATASETS, model.recipe["data"]).dataset("train", model.tokenizer, model.labels)
+    objective = build(OBJECTIVES, model.recipe["objective"])
+    max_length = int(texts.lengths.median())
+    short = (texts.lengths <= max_length).nonzero().flatten()
     shapes = set()
     for rows in (short[:7], short[-7:], torch.arange(7)):
-        bound = most if int(texts.lengths[rows].max()) <= most else None
+        bound = max_length if int(texts.lengths[rows].max()) <= max_length else None
         batches = [texts.batch(rows), texts.batch(rows, compact=False, max_length=bound)]
         with torch.no_grad():
-            small, large = (objective(own.network, batch, None) for batch in batches)
+            small, large = (objective(model.network, batch, None) for batch in batches)
         torch.testing.assert_close(large.total, small.total, rtol=1e-4, atol=1e-4)
         assert large.num_targets == small.num_targets
         if bound:
@@ -131,34 +136,34 @@ def test_a_batch_with_room_for_its_bucket_has_the_same_loss(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_on_a_gpu_waits_for_no_number(kind: str) -> None:
-    """On the meta device there are no numbers: whatever asked for one would stop."""
-    own = trained(kind)
-    texts = build(DATASETS, own.recipe["data"]).dataset("train", own.tokenizer, own.labels)
-    far = texts.to("meta")
-    vars(far)["max_shape"] = texts.max_shape  # told by the host, once
-    objective = build(OBJECTIVES, own.recipe["objective"])
-    network = build_model(own.recipe["model"], own.sizes).to("meta")
-    loss = objective(network, far.batch(torch.arange(5, device="meta"), compact=False), None)
+    """The meta device has no values: reading one would raise an error."""
+    model = trained(kind)
+    texts = build(DATASETS, model.recipe["data"]).dataset("train", model.tokenizer, model.labels)
+    meta_texts = texts.to("meta")
+    vars(meta_texts)["max_shape"] = texts.max_shape  # computed once, on the host
+    objective = build(OBJECTIVES, model.recipe["objective"])
+    network = build_model(model.recipe["model"], model.sizes).to("meta")
+    loss = objective(network, meta_texts.batch(torch.arange(5, device="meta"), compact=False), None)
     loss.total.backward()
     assert loss.total.device.type == "meta"
     with pytest.raises((RuntimeError, NotImplementedError)):
-        far.batch(torch.arange(5, device="meta"))
+        meta_texts.batch(torch.arange(5, device="meta"))
 
 
-# Where weights are already there ---------------------------------------------------------------
+# Starting from trained weights -----------------------------------------------------------------
 
 
 def test_weights_that_are_there_are_trained_with_a_smaller_rate(tmp_path: Path) -> None:
-    """What ``[started]`` says holds with a start alone, and --set has the last word."""
+    """``[started]`` applies only to a run with a start; --set overrides it."""
     start = run_of("classes")
     plain = load_recipe("bert-pairs")
     assert plain["train"]["rate"] == 0.0005
-    given = load_recipe("bert-pairs", change=lambda own: start_recipe_from(own, start))
-    assert (given["train"]["rate"], given["train"]["epochs"]) == (0.00005, 4)
-    assert given["train"]["batch"] == plain["train"]["batch"]
-    assert "started" not in given
-    told = load_recipe("bert-pairs", ["train.rate=0.2"], change=lambda o: start_recipe_from(o, start))
-    assert told["train"]["rate"] == 0.2
+    started = load_recipe("bert-pairs", change=lambda recipe: start_recipe_from(recipe, start))
+    assert (started["train"]["rate"], started["train"]["epochs"]) == (0.00005, 4)
+    assert started["train"]["batch"] == plain["train"]["batch"]
+    assert "started" not in started
+    overridden = load_recipe("bert-pairs", ["train.rate=0.2"], change=lambda recipe: start_recipe_from(recipe, start))
+    assert overridden["train"]["rate"] == 0.2
     (tmp_path / "a.toml").write_text("[started]\ndata = { folder = 'x' }\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="pretrained has no section 'data'"):
         load_recipe(tmp_path / "a.toml")
@@ -167,9 +172,9 @@ def test_weights_that_are_there_are_trained_with_a_smaller_rate(tmp_path: Path) 
 def test_a_classifier_can_begin_with_a_folder() -> None:
     texts, labels = ["a lovely house", "an awful house"] * 20, ["yes", "no"] * 20
     sets = ["train.epochs=6", "train.batch=8", "data.length=24", "data.overlap=4", "train.rate=0.003"]
-    own = TextClassifier(sets=sets, start=run_of("classes"), device="cpu").fit(texts, labels)
-    assert own.predict(["the lovely old train"]).tolist() == ["yes"]
-    assert own.trained_checkpoint.sizes["vocab"] == trained("classes").sizes["vocab"]
+    classifier = TextClassifier(sets=sets, start=run_of("classes"), device="cpu").fit(texts, labels)
+    assert classifier.predict(["the lovely old train"]).tolist() == ["yes"]
+    assert classifier.trained_checkpoint.sizes["vocab"] == trained("classes").sizes["vocab"]
 
 
 def test_a_start_that_is_none(tmp_path: Path) -> None:
@@ -183,25 +188,25 @@ def test_a_start_that_is_none(tmp_path: Path) -> None:
 
 
 def test_segments_reach_factorised_embeddings_too(tmp_path: Path) -> None:
-    """As in ALBERT, which has them one table further in."""
+    """As in ALBERT, where they belong to the narrow embeddings."""
     narrow = {"kind": "sum", "segments": 2}
     encode = {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1},
               "embeddings": {"kind": "factorised", "embedding_width": 8, "embeddings": narrow}}  # fmt: skip
     model = {"width": 16, "encode": encode, "respond": {"kind": "classes"}}
     network = build_model(model, {"vocab": 30, "classes": 2, "max_length": 12}).eval()
-    batch = build(DATASETS, trained("pairs").recipe["data"])
-    texts = batch.dataset("test", trained("pairs").tokenizer, trained("pairs").labels)
+    source = build(DATASETS, trained("pairs").recipe["data"])
+    texts = source.dataset("test", trained("pairs").tokenizer, trained("pairs").labels)
     inputs = texts.batch(torch.arange(3)).inputs
     inputs = inputs._replace(tokens=inputs.tokens % 30)
-    other = inputs._replace(segment_ids=1 - inputs.segment_ids)
-    assert not torch.allclose(network(inputs).logits, network(other).logits)
+    swapped = inputs._replace(segment_ids=1 - inputs.segment_ids)
+    assert not torch.allclose(network(inputs).logits, network(swapped).logits)
     save_encoder(tmp_path / "albert", Pretrained(network.encode, None, "electra"))
     assert load_encoder(tmp_path / "albert").encoder.segments == 2
-    whole = start_recipe_from(replaced(tmp_path), tmp_path / "albert")
-    begun_with = build_model(whole["model"], {"vocab": 30, "classes": 2, "max_length": 12})
-    assert begun_with.encode.segments == 2
+    recipe = start_recipe_from(recipe_with_folder(tmp_path), tmp_path / "albert")
+    started_network = build_model(recipe["model"], {"vocab": 30, "classes": 2, "max_length": 12})
+    assert started_network.encode.segments == 2
 
 
-def replaced(folder: Path) -> dict[str, Any]:
-    own = trained("pairs")
-    return own.recipe | {"data": own.recipe["data"] | {"folder": str(folder)}}
+def recipe_with_folder(folder: Path) -> dict[str, Any]:
+    model = trained("pairs")
+    return model.recipe | {"data": model.recipe["data"] | {"folder": str(folder)}}

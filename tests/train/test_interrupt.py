@@ -1,4 +1,4 @@
-"""A request to end waits for the end of a step, and what stands is saved."""
+"""An interrupt waits for the end of a step, then the run is saved."""
 
 import os
 import signal
@@ -22,10 +22,10 @@ SMALL = [
 
 
 def test_the_signal_of_timeout_may_come_twice_and_ctrl_c_not(capfd: pytest.CaptureFixture[str]) -> None:
-    with defer_interrupts() as stopped:
+    with defer_interrupts() as should_stop:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert stopped()
+        assert should_stop()
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert capfd.readouterr().err.count("stopping after this step or validation") == 1
@@ -34,21 +34,21 @@ def test_the_signal_of_timeout_may_come_twice_and_ctrl_c_not(capfd: pytest.Captu
 def test_a_run_that_is_asked_to_end_saves_and_goes_on_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["train", "memn2n", "--out", str(tmp_path / "run"), "--device", "cpu"]
-    words += [word for text in SMALL for word in ("--set", text)]
+    arguments = ["train", "memn2n", "--out", str(tmp_path / "run"), "--device", "cpu"]
+    arguments += [word for text in SMALL for word in ("--set", text)]
     show_step = train.show_step
 
-    def ending(bars: train.ProgressBars, report: StepReport) -> None:
+    def kill_after_epoch(bars: train.ProgressBars, report: StepReport) -> None:
         if report.row is not None:
             os.kill(os.getpid(), signal.SIGTERM)
         show_step(bars, report)
 
-    monkeypatch.setattr(train, "show_step", ending)
-    assert main(words) == 130
+    monkeypatch.setattr(train, "show_step", kill_after_epoch)
+    assert main(arguments) == 130
     assert "stopped at phase 1 of 2, step 7, and saved; to go on: mnemic train" in capsys.readouterr().err
     halfway = load_checkpoint(tmp_path / "run").progress
     assert not halfway.done
-    assert halfway.step == 7  # an epoch: 56 questions, 8 a batch
+    assert halfway.step == 7  # one epoch: 56 questions, 8 per batch
     monkeypatch.setattr(train, "show_step", show_step)
-    assert main(words) == 0
+    assert main(arguments) == 0
     assert load_checkpoint(tmp_path / "run").progress.done

@@ -1,4 +1,4 @@
-"""The training generator: it is the loop anyone would write, and stops where it should."""
+"""The training generator: compared with a plain loop, and where it stops."""
 
 from itertools import repeat
 from typing import Any
@@ -61,7 +61,7 @@ def test_training_is_the_loop_anyone_would_write() -> None:
 
 
 def test_a_step_is_taken_only_when_it_is_asked_for() -> None:
-    """The caller may stop between any two steps; no batch is drawn ahead."""
+    """The caller may stop between any two steps; no batch is made in advance."""
     network, batch_numbers = line(), []
 
     def batches() -> Any:
@@ -99,11 +99,11 @@ def test_sum_is_mean_times_the_number_of_targets() -> None:
         (step,) = run(network, TrainSettings(steps=1, reduce=reduce, **PLAIN))
         changes[reduce] = network.weight.detach() - before, step.loss
     torch.testing.assert_close(changes["sum"][0], 6 * changes["mean"][0])
-    assert torch.equal(changes["sum"][1], changes["mean"][1])  # the loss that is told is a mean
+    assert torch.equal(changes["sum"][1], changes["mean"][1])  # the reported loss is a mean
 
 
 def test_noise_is_added_to_the_gradient() -> None:
-    """A step of plain descent moves by rate times gradient and noise, which has its deviation."""
+    """A step of SGD moves by rate × (gradient + noise of the given deviation)."""
     changes = {}
     for noise in (0.0, 5.0):
         torch.manual_seed(0)
@@ -135,7 +135,7 @@ def test_carried_state_is_handed_from_batch_to_batch() -> None:
         assert step.carried is not None
         total += float(step.loss) * len(points()[0])
         assert float(step.carried["sum"]) == pytest.approx(total)
-        assert not step.carried["sum"].requires_grad  # gradients end at a step's border
+        assert not step.carried["sum"].requires_grad  # no gradient crosses a step
 
 
 def test_the_network_is_set_to_training() -> None:

@@ -1,4 +1,4 @@
-"""Schedules and optimisers: at points computed by hand, and as torch has them."""
+"""Schedules at points computed by hand, and optimizers compared with torch's."""
 
 from math import cos, pi
 from typing import Any
@@ -52,7 +52,7 @@ Trained = tuple[list[nn.Parameter], torch.optim.Optimizer]
 
 
 def keep_step(*both: Trained) -> None:
-    """Both have the same weights after each of some steps with the same gradients."""
+    """Check that both have the same weights after each of some steps."""
     for seed in range(4):
         for parameters, optimizer in both:
             for weight, gradient in zip(parameters, gradients(seed), strict=True):
@@ -82,7 +82,7 @@ def test_sgd_leaves_weights_without_a_gradient_and_takes_a_rate_that_is_a_tensor
 
 @pytest.mark.parametrize("runs", [False, True])
 def test_adamw_decays_matrices_but_no_biases(runs: bool) -> None:
-    """Without a gradient to follow, decay is all that moves; a runs axis makes no matrix."""
+    """With zero gradients only decay moves weights; an axis of runs makes no matrix."""
     matrix, bias = torch.ones(3, 4, 5) if runs else torch.ones(4, 5), torch.ones(5)
     if runs:
         bias = bias.expand(3, 5).clone()
@@ -97,7 +97,7 @@ def test_adamw_decays_matrices_but_no_biases(runs: bool) -> None:
 
 @pytest.mark.parametrize("runs", [False, True])
 def test_adams_decay_is_a_penalty_on_matrices(runs: bool) -> None:
-    """A decay of 2λ steps as plain Adam does with λ‖W‖² in the loss; biases are free."""
+    """A decay of 2λ is plain Adam with λ‖W‖² in the loss, without biases."""
     lead = (3,) if runs else ()
     start = [torch.randn(*lead, 4, 2), torch.randn(*lead, 4)]
     our_weights, torch_weights = ([nn.Parameter(tensor.clone()) for tensor in start] for _ in range(2))

@@ -1,4 +1,4 @@
-"""Batches that other processes make ahead are those that this one would have made."""
+"""Batches that worker processes prefetch are the same as without workers."""
 
 import os
 import re
@@ -29,7 +29,7 @@ SETS = [
 
 
 def recipe_of(*sets: str) -> Recipe:
-    recipe = load_recipe("keeps", [*SETS, *sets])
+    recipe = load_recipe("bert-mass-selective", [*SETS, *sets])
     lengths = (3, 1)  # segments, of a phase each
     return recipe | {"phases": [{"train": {"segments": n, "steps": 5}} for n in lengths]}
 
@@ -39,68 +39,74 @@ def test_a_run_with_workers_ends_with_the_same_bits(tmp_path: Path) -> None:
         recipe = recipe_of(f"train.workers={workers}")
         for _ in fit(recipe, tmp_path / str(workers), device="cpu"):
             pass
-    alone, helped = (weights_of(load_checkpoint(tmp_path / name).network) for name in ("0", "1"))
-    for name, weight in alone.items():
-        assert torch.equal(weight, helped[name]), name
+    without_workers, with_workers = (weights_of(load_checkpoint(tmp_path / name).network) for name in ("0", "1"))
+    for name, weight in without_workers.items():
+        assert torch.equal(weight, with_workers[name]), name
 
 
 def test_batches_come_in_the_order_of_their_draws() -> None:
     documents = build(DATASETS, recipe_of()["data"]).load().train
-    rolls = torch.rand(7, 3, 1)
-    draws = [BatchIndices(torch.arange(3 * n, 3 * n + 3), rolls[n]) for n in range(7)]
-    ahead = Prefetcher(documents)
-    with closing(ahead):
-        found = list(ahead.iterate_batches(documents, iter(draws), 1))
-        pool = ahead.pool
-        other = next(ahead.iterate_batches(documents.with_segments(9), iter(draws), 1))  # of another phase
-        assert ahead.pool is pool  # who makes them need not begin anew
-        assert other.inputs.tokens.shape[1] > found[0].inputs.tokens.shape[1]
-    assert len(found) == 7
-    for draw, batch in zip(draws, found):
-        own = documents.batch(draw.rows, draw.uniforms)
-        assert torch.equal(batch.inputs.tokens, own.inputs.tokens)
-        assert torch.equal(batch.fact_mask, own.fact_mask)
+    uniforms = torch.rand(7, 3, 1)
+    all_indices = [BatchIndices(torch.arange(3 * n, 3 * n + 3), uniforms[n]) for n in range(7)]
+    prefetcher = Prefetcher(documents)
+    with closing(prefetcher):
+        batches = list(prefetcher.iterate_batches(documents, iter(all_indices), 1))
+        pool = prefetcher.pool
+        longer_batch = next(
+            prefetcher.iterate_batches(documents.with_segments(9), iter(all_indices), 1)
+        )  # of another phase
+        assert prefetcher.pool is pool  # the workers need not start again
+        assert longer_batch.inputs.tokens.shape[1] > batches[0].inputs.tokens.shape[1]
+    assert len(batches) == 7
+    for indices, batch in zip(all_indices, batches):
+        expected = documents.batch(indices.rows, indices.uniforms)
+        assert torch.equal(batch.inputs.tokens, expected.inputs.tokens)
+        assert torch.equal(batch.fact_mask, expected.fact_mask)
         assert batch.inputs.sizes is not None
-        assert own.inputs.sizes is not None
-        assert batch.inputs.sizes[1:] == own.inputs.sizes[1:]
-        assert own.inputs.sizes.num_tokens == int(own.inputs.mask.sum())
+        assert expected.inputs.sizes is not None
+        assert batch.inputs.sizes[1:] == expected.inputs.sizes[1:]
+        assert expected.inputs.sizes.num_tokens == int(expected.inputs.mask.sum())
         assert batch.all_have_facts
 
 
-def training(folder: Path) -> subprocess.Popen[str]:
-    """A run with a worker, in a group of its own, after its first step."""
+def start_training(folder: Path) -> subprocess.Popen[str]:
+    """Start a run with a worker in a process group; wait for one step."""
     sets = [*SETS, "train.workers=1", "train.log=1", "phases=[{train={segments=3, steps=99999}}]"]
-    words = [word for own in sets for word in ("--set", own)]
-    command = [sys.executable, "-m", "mnemic", "train", "keeps", "--out", str(folder), *words]
+    options = [option for override in sets for option in ("--set", override)]
+    command = [sys.executable, "-m", "mnemic", "train", "bert-mass-selective", "--out", str(folder), *options]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    started = subprocess.Popen([*command, "--device", "cpu"], start_new_session=True, **pipes)
-    assert started.stderr is not None
-    assert "step 1 " in started.stderr.readline()
-    return started
+    process = subprocess.Popen([*command, "--device", "cpu"], start_new_session=True, **pipes)
+    assert process.stderr is not None
+    assert "step 1 " in process.stderr.readline()
+    return process
 
 
 def test_a_group_that_is_asked_to_end_saves_first(tmp_path: Path) -> None:
-    """As ``timeout`` and Ctrl-C do it: the signal goes to the workers, too."""
-    run = training(tmp_path / "run")
+    """Like ``timeout`` and Ctrl-C: the signal goes to the workers, too."""
+    run = start_training(tmp_path / "run")
     os.killpg(run.pid, signal.SIGTERM)
-    _, told = run.communicate(timeout=60)
-    *steps, heard, said = (line for line in told.splitlines() if line and not line.startswith("phase"))
+    _, errors = run.communicate(timeout=60)
+    *steps, first_message, last_message = (
+        line for line in errors.splitlines() if line and not line.startswith("phase")
+    )
     assert steps == []  # one line each, of the run alone: workers are silent
     assert run.returncode == 130
-    assert re.match(r"stopped at phase 1 of 1, step \d+, and saved; to go on: mnemic train keeps --out ", said)
-    assert heard.startswith("stopping after this step")
+    assert re.match(
+        r"stopped at phase 1 of 1, step \d+, and saved; to go on: mnemic train bert-mass-selective --out ", last_message
+    )
+    assert first_message.startswith("stopping after this step")
     assert load_checkpoint(tmp_path / "run").progress.step > 0
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="children are found in /proc")
 def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
-    run = training(tmp_path / "run")
+    run = start_training(tmp_path / "run")
     tasks = Path(f"/proc/{run.pid}/task").glob("*/children")
-    workers = [Path("/proc") / own for path in tasks for own in path.read_text("utf-8").split()]
+    workers = [Path("/proc") / process_id for path in tasks for process_id in path.read_text("utf-8").split()]
     run.kill()
     run.communicate()
-    limit = time.monotonic() + 20
-    while any(path.is_dir() for path in workers) and time.monotonic() < limit:
+    deadline = time.monotonic() + 20
+    while any(path.is_dir() for path in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert workers
     assert not [path for path in workers if path.is_dir()]

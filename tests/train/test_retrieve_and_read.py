@@ -1,4 +1,4 @@
-"""A network that finds texts and reads answers: it learns both, is calibrated, small and whole."""
+"""The reader: training of retrieval and answers, calibration, and 8-bit weights."""
 
 import atexit
 import json
@@ -19,7 +19,7 @@ from mnemic.checkpoint.quantize import dequantize_weights, quantize_weights
 from mnemic.cli.main import main
 from mnemic.evaluate.calibration import Calibration, apply_calibration, calibrate_no_answer, fit_platt_scaling
 from mnemic.evaluate.metrics import balanced_accuracy, expected_calibration_error
-from mnemic.evaluate.text_metrics import compute_metrics, max_answer_tokens_of
+from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.predict.model import Model, load
 from mnemic.predict.windows import compute_text_vectors, predict_spans
 from mnemic.recipe import ConfigError, Recipe, load_recipe
@@ -69,61 +69,61 @@ def trained() -> Model:
 
 
 @cache
-def judged() -> dict[str, float]:
+def compute_test_metrics() -> dict[str, float]:
     return compute_metrics(trained().network, load_data(trained().recipe).test)
 
 
 def test_a_tiny_network_learns_both_jobs() -> None:
-    """Chance finds one text of four, and is right about no answer half the time."""
-    found = judged()
-    assert found["f1"] >= 95
-    assert found["exact"] >= 95
-    assert found["no answer"] >= 85
-    assert found["calibration error"] <= 10
-    own, near = trained(), 0
-    articles = load_data(own.recipe).files.read_split("test")  # type: ignore[attr-defined]
+    """Chance retrieves one text of four, and is right about no answer half the time."""
+    metrics = compute_test_metrics()
+    assert metrics["f1"] >= 95
+    assert metrics["exact"] >= 95
+    assert metrics["no answer"] >= 85
+    assert metrics["calibration error"] <= 10
+    model, num_right = trained(), 0
+    articles = load_data(model.recipe).files.read_split("test")  # type: ignore[attr-defined]
     for article in articles:
-        asked, texts = ([getattr(one, part) for one in article] for part in ("question", "text"))
-        scores = own.embed(asked).vectors @ own.embed(texts).vectors.mT
-        near += int((scores.argmax(1) == torch.arange(len(article))).sum())
-    assert near >= 0.9 * sum(map(len, articles))
+        questions, texts = ([getattr(example, field) for example in article] for field in ("question", "text"))
+        scores = model.embed(questions).vectors @ model.embed(texts).vectors.mT
+        num_right += int((scores.argmax(1) == torch.arange(len(article))).sum())
+    assert num_right >= 0.9 * sum(map(len, articles))
 
 
 def test_recall_counts_the_texts_that_are_nearer() -> None:
-    """Written out with a sort, for all texts there are."""
-    own = trained()
-    test: Any = load_data(own.recipe).test
-    asked, texts = (compute_text_vectors(own.network, part) for part in test.retrieval[:2])
-    order = (asked @ texts.mT).argsort(1, descending=True)
+    """Compare with a sort of all texts."""
+    model = trained()
+    test: Any = load_data(model.recipe).test
+    questions, texts = (compute_text_vectors(model.network, windows) for windows in test.retrieval[:2])
+    order = (questions @ texts.mT).argsort(1, descending=True)
     right = torch.tensor(test.retrieval.gold_texts).unsqueeze(1)
-    for most in (1, 5):
-        share = (order[:, :most] == right).any(1).float().mean()
-        assert judged()[f"recall@{most}"] == pytest.approx(100 * float(share), abs=2)
+    for top_k in (1, 5):
+        share = (order[:, :top_k] == right).any(1).float().mean()
+        assert compute_test_metrics()[f"recall@{top_k}"] == pytest.approx(100 * float(share), abs=2)
 
 
 def test_it_answers_declines_and_finds() -> None:
-    own = trained()
+    model = trained()
     text = "the old train Bob was in Lima a small house"
-    said = own.answer("where was Bob ?", text)
-    assert (said.quote(text), said.has_answer) == ("Lima", True)
-    assert not own.answer("where was Eve ?", text).has_answer
+    answer = model.answer("where was Bob ?", text)
+    assert (answer.quote(text), answer.has_answer) == ("Lima", True)
+    assert not model.answer("where was Eve ?", text).has_answer
     texts = ["old Ann was in Rome today", "grey Bob was in Oslo the", "past Eve was in Lima a"]
-    vectors, asked = own.embed(texts).vectors, own.embed(["where was Eve ?"]).vectors
-    assert int((vectors @ asked[0]).argmax()) == 2
+    vectors, questions = model.embed(texts).vectors, model.embed(["where was Eve ?"]).vectors
+    assert int((vectors @ questions[0]).argmax()) == 2
 
 
 def test_products_in_bf16_say_the_same() -> None:
     text, question = "the old train Bob was in Lima a small house", "where was Bob ?"
     fast, exact = load(run(), precision="bfloat16"), trained()
-    said, wanted = (own.answer(question, text) for own in (fast, exact))
-    assert (said.start, said.end) == (wanted.start, wanted.end)
-    assert said.no_answer == pytest.approx(wanted.no_answer, abs=0.1)
-    one, other = (own.embed([text]).vectors for own in (fast, exact))
-    assert float((one * other).sum()) > 0.999
+    answer, expected = (model.answer(question, text) for model in (fast, exact))
+    assert (answer.start, answer.end) == (expected.start, expected.end)
+    assert answer.no_answer == pytest.approx(expected.no_answer, abs=0.1)
+    vector, expected_vector = (model.embed([text]).vectors for model in (fast, exact))
+    assert float((vector * expected_vector).sum()) > 0.999
 
 
 def test_a_stopped_run_ends_with_the_same_bits(tmp_path: Path) -> None:
-    """Calibrated at the end, once: to go on with a finished run changes nothing."""
+    """It is calibrated once, at the end: resuming a finished run changes nothing."""
     recipe = tiny(tmp_path, "train.steps=8")
     list(fit(recipe, tmp_path / "whole", device="cpu"))
     steps: Any = fit(recipe, tmp_path / "parts", device="cpu")
@@ -132,8 +132,8 @@ def test_a_stopped_run_ends_with_the_same_bits(tmp_path: Path) -> None:
     list(fit(recipe, tmp_path / "parts", device="cpu"))
     before = weights_of(load(tmp_path / "parts").network)
     assert list(fit(recipe, tmp_path / "parts", device="cpu")) == []
-    for place in ("whole", "parts"):
-        for name, weight in weights_of(load(tmp_path / place).network).items():
+    for run_name in ("whole", "parts"):
+        for name, weight in weights_of(load(tmp_path / run_name).network).items():
             assert torch.equal(weight, before[name]), name
 
 
@@ -145,42 +145,44 @@ def test_products_in_bf16_train_as_well(tmp_path: Path) -> None:
 
 def test_a_start_keeps_the_dropout_of_the_recipe(tmp_path: Path) -> None:
     recipe = tiny(tmp_path, "model.encode.stack.dropout=0.3")
-    begun = start_recipe_from(recipe, run())
-    assert begun["model"]["encode"]["stack"]["dropout"] == 0.3
-    assert begun["model"]["encode"]["stack"]["depth"] == 2
+    started_recipe = start_recipe_from(recipe, run())
+    assert started_recipe["model"]["encode"]["stack"]["dropout"] == 0.3
+    assert started_recipe["model"]["encode"]["stack"]["depth"] == 2
 
 
 # Calibration -----------------------------------------------------------------------------------
 
 
 def test_a_scale_and_a_shift_are_found_again() -> None:
-    dice = torch.Generator().manual_seed(0)
-    margins = 4 * torch.randn(40_000, generator=dice).double()
-    none = torch.rand(40_000, generator=dice) < (0.5 * margins + 1).sigmoid()
-    even = fit_platt_scaling(margins, none)
-    odds = float(none.sum() / (~none).sum())  # both classes weigh alike
-    assert even.scale == pytest.approx(0.5, rel=0.1)
-    assert even.shift == pytest.approx(1 - torch.tensor(odds).log().item(), abs=0.15)
-    apart = fit_platt_scaling(torch.tensor([-3.0, -2.0, 2.0, 3.0]).double(), torch.tensor([0, 0, 1, 1]).bool())
-    assert 0 < apart.scale < 10  # finite, though no text is on the wrong side
-    assert fit_platt_scaling(margins, torch.ones_like(none)) == Calibration(1.0, 0.0)
+    generator = torch.Generator().manual_seed(0)
+    margins = 4 * torch.randn(40_000, generator=generator).double()
+    has_no_answer = torch.rand(40_000, generator=generator) < (0.5 * margins + 1).sigmoid()
+    calibration = fit_platt_scaling(margins, has_no_answer)
+    class_ratio = float(has_no_answer.sum() / (~has_no_answer).sum())  # both classes have the same weight
+    assert calibration.scale == pytest.approx(0.5, rel=0.1)
+    assert calibration.shift == pytest.approx(1 - torch.tensor(class_ratio).log().item(), abs=0.15)
+    separable = fit_platt_scaling(torch.tensor([-3.0, -2.0, 2.0, 3.0]).double(), torch.tensor([0, 0, 1, 1]).bool())
+    assert 0 < separable.scale < 10  # finite, though no text is on the wrong side
+    assert fit_platt_scaling(margins, torch.ones_like(has_no_answer)) == Calibration(1.0, 0.0)
 
 
 def test_calibration_moves_doubts_and_keeps_answers() -> None:
-    """In a network whose scores are four times too large and lean to answering."""
-    own, held = load(run()), load_data(trained().recipe).validation
-    respond = own.network.respond
+    """In a network whose logits are four times too large and biased to answering."""
+    model, validation = load(run()), load_data(trained().recipe).validation
+    respond = model.network.respond
     assert isinstance(respond, SpanHead)
-    before = predict_spans(own.network, held, max_answer_tokens_of(own.network))  # type: ignore[arg-type]
+    before = predict_spans(model.network, validation)  # type: ignore[arg-type]
     apply_calibration(respond, Calibration(4.0, -12.0))
-    off = compute_metrics(own.network, held)  # type: ignore[arg-type]
-    calibrate_no_answer(own.network, held)  # type: ignore[arg-type]
-    after = predict_spans(own.network, held, max_answer_tokens_of(own.network))  # type: ignore[arg-type]
-    assert [one[:3] for one in after] == [one[:3] for one in before]
-    again = compute_metrics(own.network, held)  # type: ignore[arg-type]
-    assert again["no answer"] >= off["no answer"]
-    doubts = torch.tensor([[one.no_answer_probability, two.no_answer_probability] for one, two in zip(before, after)])
-    torch.testing.assert_close(doubts[:, 0], doubts[:, 1], atol=0.05, rtol=0)
+    uncalibrated = compute_metrics(model.network, validation)  # type: ignore[arg-type]
+    calibrate_no_answer(model.network, validation)  # type: ignore[arg-type]
+    after = predict_spans(model.network, validation)  # type: ignore[arg-type]
+    assert [span[:3] for span in after] == [span[:3] for span in before]
+    calibrated = compute_metrics(model.network, validation)  # type: ignore[arg-type]
+    assert calibrated["no answer"] >= uncalibrated["no answer"]
+    probabilities = torch.tensor(
+        [[first.no_answer_probability, second.no_answer_probability] for first, second in zip(before, after)]
+    )
+    torch.testing.assert_close(probabilities[:, 0], probabilities[:, 1], atol=0.05, rtol=0)
 
 
 def test_balance_and_calibration_error_are_counted_by_hand() -> None:
@@ -200,34 +202,34 @@ def test_eight_bits_are_off_by_half_a_scale_at_most() -> None:
     weights["a"][1] *= 1000  # a row of large numbers does not spoil the others
     stored = quantize_weights(weights)
     assert (stored["a"].dtype, stored["b"].dtype) == (torch.int8, torch.float32)
-    again = dequantize_weights(stored)
-    assert again.keys() == weights.keys()
-    assert torch.equal(again["b"], weights["b"])
-    assert torch.equal(again["z"], weights["z"])
-    off = (again["a"] - weights["a"]).abs().amax(1)
-    assert (off <= 0.501 * stored["a.scale"]).all()
-    assert torch.equal(dequantize_weights(quantize_weights(again))["a"], again["a"])  # once is enough
-    assert dequantize_weights(weights) == weights  # what was never quantised stays
+    restored = dequantize_weights(stored)
+    assert restored.keys() == weights.keys()
+    assert torch.equal(restored["b"], weights["b"])
+    assert torch.equal(restored["z"], weights["z"])
+    max_error = (restored["a"] - weights["a"]).abs().amax(1)
+    assert (max_error <= 0.501 * stored["a.scale"]).all()
+    assert torch.equal(dequantize_weights(quantize_weights(restored))["a"], restored["a"])  # once is enough
+    assert dequantize_weights(weights) == weights  # weights that were never quantized stay
 
 
 def test_a_small_checkpoint_is_loaded_as_any_other(tmp_path: Path) -> None:
-    own = trained()
-    save_checkpoint(tmp_path / "small", own.checkpoint, quantize=True)
-    save_checkpoint(tmp_path / "whole", own.checkpoint)
+    model = trained()
+    save_checkpoint(tmp_path / "small", model.checkpoint, quantize=True)
+    save_checkpoint(tmp_path / "whole", model.checkpoint)
     sizes = [(tmp_path / name / "weights.safetensors").stat().st_size for name in ("small", "whole")]
     assert sizes[0] < 0.4 * sizes[1]
-    again = load(tmp_path / "small")
-    assert {weight.dtype for weight in again.network.parameters()} == {torch.float32}
-    lost = judged()
-    for name, figure in compute_metrics(again.network, load_data(own.recipe).test).items():
-        assert figure == pytest.approx(lost[name], abs=3), name
+    quantized = load(tmp_path / "small")
+    assert {weight.dtype for weight in quantized.network.parameters()} == {torch.float32}
+    expected = compute_test_metrics()
+    for name, metric in compute_metrics(quantized.network, load_data(model.recipe).test).items():
+        assert metric == pytest.approx(expected[name], abs=3), name
 
 
 def test_it_ships_in_eight_bits_with_a_card(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ["ship", str(run()), "reader", "--command", "mnemic train reader", "--precision", "int8"]
-    assert main([*words, "--into", str(tmp_path)]) == 0
+    arguments = ["ship", str(run()), "reader", "--command", "mnemic train reader", "--precision", "int8"]
+    assert main([*arguments, "--into", str(tmp_path)]) == 0
     card = json.loads(capsys.readouterr().out)
     assert card["figures"]["f1"] >= 95
     assert card["texts"] == 120

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from learn_runs import OPTIMISERS, finish, log_of, numbers_in, small, weights_in, where
+from learn_runs import OPTIMISERS, finish, log_of, numbers_in, read_progress, small, weights_in
 from torch import nn
 
 from mnemic.checkpoint.atomic_files import CheckpointError
@@ -34,7 +34,7 @@ def test_what_is_no_checkpoint_is_not_replaced(tmp_path: Path, fresh: bool) -> N
 
 
 def test_a_fresh_run_never_passes_for_the_one_it_replaces(tmp_path: Path) -> None:
-    """Whatever becomes of it: what stood there goes when it begins, and not before."""
+    """The old run is removed when the new one starts, and not before."""
     finish(small(), tmp_path)
     with pytest.raises(StoryError):
         finish(small("data.tasks=[99]"), tmp_path, fresh=True)
@@ -57,7 +57,7 @@ def test_weights_may_be_read_by_whom_the_recipe_may(tmp_path: Path) -> None:
 
 
 class NoisyLoss:
-    """The answer's loss with global dice in it, as dropout has."""
+    """The answer's loss times a random factor of the global generator, like dropout."""
 
     def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
         loss = AnswerLoss()(network, batch, carried)
@@ -65,36 +65,36 @@ class NoisyLoss:
 
 
 @pytest.mark.parametrize(
-    ("optimiser", "stops"),
+    ("optimizer", "stops"),
     [("sgd", [3]), ("sgd", [14]), ("momentum", [17, 9]), ("adamw", [5, 1]), ("adamw", [7, 7, 7])],
 )
 def test_a_stopped_run_ends_with_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimiser: str, stops: list[int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str, stops: list[int]
 ) -> None:
-    """Closed within an epoch, at its end, at a phase's end; with dice like dropout's."""
+    """Closed within an epoch, at its end and at a phase's end, with random numbers."""
     monkeypatch.setitem(OBJECTIVES, "noisy", NoisyLoss)
-    recipe = small(*OPTIMISERS[optimiser], "objective.kind=noisy")
-    whole = finish(recipe, tmp_path / "whole")
+    recipe = small(*OPTIMISERS[optimizer], "objective.kind=noisy")
+    uninterrupted = finish(recipe, tmp_path / "whole")
     for count in stops:
         steps = fit(recipe, tmp_path / "stopped")
         reports = list(islice(steps, count))
         assert len(reports) == count
         steps.close()
-        assert where(tmp_path / "stopped") == (reports[-1].phase, reports[-1].step)  # saved here
-        torch.rand(count)  # someone else's dice
+        assert read_progress(tmp_path / "stopped") == (reports[-1].phase, reports[-1].step)  # saved here
+        torch.rand(count)  # somebody else's random numbers
     finish(recipe, tmp_path / "stopped")
-    assert weights_in(tmp_path / "stopped") == weights_in(whole)
-    assert log_of(tmp_path / "stopped") == log_of(whole)
-    assert numbers_in(tmp_path / "stopped") == numbers_in(whole)
+    assert weights_in(tmp_path / "stopped") == weights_in(uninterrupted)
+    assert log_of(tmp_path / "stopped") == log_of(uninterrupted)
+    assert numbers_in(tmp_path / "stopped") == numbers_in(uninterrupted)
 
 
 class CarryingLoss:
-    """Each step's loss is weighted with a moving average that the step before handed on."""
+    """The loss divided by a moving average that is carried from step to step."""
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         loss = AnswerLoss()(network, batch)
         mean = loss.total.new_ones(1) if carried is None else carried["mean"]
-        assert not mean.requires_grad  # gradients end at a step's border
+        assert not mean.requires_grad  # no gradient crosses a step
         return Loss(loss.total / (1 + mean.sum()), loss.num_targets, {"mean": 0.9 * mean + loss.total / 300})
 
 
@@ -102,53 +102,53 @@ class CarryingLoss:
 def test_what_steps_hand_on_survives_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
     monkeypatch.setitem(OBJECTIVES, "carrying", CarryingLoss)
     recipe = small('objective={kind="carrying"}')
-    whole = finish(recipe, tmp_path / "whole")
+    uninterrupted = finish(recipe, tmp_path / "whole")
     stopped = fit(recipe, tmp_path / "stopped")
     for _ in islice(stopped, stop):
         pass
     stopped.close()
-    held = load_checkpoint(tmp_path / "stopped").state
-    assert [name for name in held if name.startswith("carried.")] == ["carried.mean"]
+    state = load_checkpoint(tmp_path / "stopped").state
+    assert [name for name in state if name.startswith("carried.")] == ["carried.mean"]
     finish(recipe, tmp_path / "stopped")
-    assert weights_in(tmp_path / "stopped") == weights_in(whole)
+    assert weights_in(tmp_path / "stopped") == weights_in(uninterrupted)
     plain = finish(small(), tmp_path / "plain")
-    assert weights_in(plain) != weights_in(whole)  # what is carried does matter
+    assert weights_in(plain) != weights_in(uninterrupted)  # what is carried does matter
 
 
 def test_a_run_killed_between_two_phases_ends_with_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed right after a phase's own save: the next phase rolls as it would have anyway."""
+    """Killed right after a phase is saved: the next phase draws the same numbers."""
     monkeypatch.setitem(OBJECTIVES, "noisy", NoisyLoss)
     recipe = small("objective.kind=noisy")
-    whole = finish(recipe, tmp_path / "whole")
+    uninterrupted = finish(recipe, tmp_path / "whole")
     for report in fit(recipe, tmp_path / "whole2"):
         if (report.phase, report.step) == (1, 1):
-            kept = shutil.copytree(tmp_path / "whole2", tmp_path / "killed")
+            killed_run = shutil.copytree(tmp_path / "whole2", tmp_path / "killed")
             break
-    progress = load_checkpoint(Path(kept)).progress
+    progress = load_checkpoint(Path(killed_run)).progress
     assert (progress.phase, progress.step, len(progress.history)) == (1, 0, 2)
     finish(recipe, tmp_path / "killed")
-    assert weights_in(tmp_path / "killed") == weights_in(whole)
+    assert weights_in(tmp_path / "killed") == weights_in(uninterrupted)
 
 
 def test_an_interrupt_within_a_step_leaves_the_last_checkpoint(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C after the weights moved, before the step counted: nothing half done is saved."""
+    """Ctrl-C after the weights changed, before the step counted: nothing is saved."""
     step, calls = Sgd.step, []
 
-    def interrupted(optimiser: Sgd, closure: None = None) -> None:
-        step(optimiser, closure)
+    def step_and_interrupt(optimizer: Sgd, closure: None = None) -> None:
+        step(optimizer, closure)
         calls.append(1)
         if len(calls) == 8:
             raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Sgd, "step", interrupted)
+    with monkeypatch.context() as patch:
+        patch.setattr(Sgd, "step", step_and_interrupt)
         with pytest.raises(KeyboardInterrupt):
             finish(small(), tmp_path / "run")
-    assert where(tmp_path / "run") == (0, 5)
+    assert read_progress(tmp_path / "run") == (0, 5)
     assert weights_in(finish(small(), tmp_path / "run")) == weights_in(finished)
 
 
@@ -161,28 +161,28 @@ def test_a_finished_run_stays_finished(finished: Path, tmp_path: Path) -> None:
 
 
 def test_a_network_is_built_once_per_way_to_use_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shapes are checked without values; a phase builds anew only if its model differs."""
-    built: list[str] = []
+    """Shapes are checked on the meta device; a phase rebuilds only another model."""
+    devices: list[str] = []
 
-    def count(model: dict[str, Any], sizes: Any) -> Any:
+    def build_and_record(model: dict[str, Any], sizes: Any) -> Any:
         network = build_model(model, sizes)
-        built.append(next(network.parameters()).device.type)
+        devices.append(next(network.parameters()).device.type)
         return network
 
-    monkeypatch.setattr(initialize, "build_model", count)
+    monkeypatch.setattr(initialize, "build_model", build_and_record)
     finish(small(), tmp_path / "two ways")  # a phase without the softmax, and one with it
-    assert (built.count("cpu"), built.count("meta")) == (2, 2)
-    built.clear()
+    assert (devices.count("cpu"), devices.count("meta")) == (2, 2)
+    devices.clear()
     finish(small("phases=[{}, {}]"), tmp_path / "one way")
-    assert (built.count("cpu"), built.count("meta")) == (1, 1)
+    assert (devices.count("cpu"), devices.count("meta")) == (1, 1)
 
 
 def test_the_last_checkpoint_holds_the_recipes_own_model(finished: Path) -> None:
-    """Not the linear start's, nor any phase's."""
-    done = load_checkpoint(finished)
-    assert done.network.memory.softmax
-    assert done.progress.phase == 2
-    assert not done.state
+    """It is not the model of the linear start or of any other phase."""
+    checkpoint = load_checkpoint(finished)
+    assert checkpoint.network.memory.softmax
+    assert checkpoint.progress.phase == 2
+    assert not checkpoint.state
 
 
 def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -> None:
@@ -199,9 +199,9 @@ def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -
 
 
 def test_seeds_give_runs_of_their_own(finished: Path, tmp_path: Path) -> None:
-    other = finish(small(), tmp_path / "other", seed=1)
+    other_seed = finish(small(), tmp_path / "other", seed=1)
     again = finish(small(), tmp_path / "again")
-    assert weights_in(other) != weights_in(finished)
+    assert weights_in(other_seed) != weights_in(finished)
     assert weights_in(again) == weights_in(finished)
 
 
@@ -227,17 +227,17 @@ def test_the_log_is_a_table_with_a_row_an_epoch(finished: Path) -> None:
 
 
 def test_a_row_is_the_mean_of_its_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The losses of the very steps, taken where the objective computes them."""
+    """Compare with the losses that the objective computed in these steps."""
     losses = []
 
-    class Told(AnswerLoss):
+    class RecordingLoss(AnswerLoss):
         def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
             loss = super().__call__(network, batch, carried)
             losses.append((loss.total / loss.num_targets).item())
             return loss
 
-    monkeypatch.setitem(OBJECTIVES, "told", Told)
-    run = finish(small("objective.kind=told"), tmp_path / "run")
+    monkeypatch.setitem(OBJECTIVES, "recording", RecordingLoss)
+    run = finish(small("objective.kind=recording"), tmp_path / "run")
     assert len(losses) == 28
     means = [sum(losses[first : first + 7]) / 7 for first in range(0, 28, 7)]
     assert [float(row["loss"]) for row in log_of(run)] == pytest.approx(means, rel=1e-5)
@@ -246,16 +246,16 @@ def test_a_row_is_the_mean_of_its_steps(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_run_without_validation_says_so(tmp_path: Path) -> None:
     run = finish(small("train.validate=0"), tmp_path / "run")
     assert {row["validation"] for row in log_of(run)} == {"-"}
-    nothing_held = finish(small("data.validation=0.0"), tmp_path / "other")
-    assert {row["validation"] for row in log_of(nothing_held)} == {"-"}
+    without_split = finish(small("data.validation=0.0"), tmp_path / "other")
+    assert {row["validation"] for row in log_of(without_split)} == {"-"}
 
 
 def test_tensorboard_reads_the_numbers_of_the_log(finished: Path) -> None:
-    """Its own reader, which checks every checksum; steps count on over the phases."""
-    found = numbers_in(finished)
+    """TensorBoard's reader checks all checksums; steps are counted over all phases."""
+    numbers = numbers_in(finished)
     rows = log_of(finished)
-    assert sorted({step for step, _ in found}) == [7, 14, 21, 28]
+    assert sorted({step for step, _ in numbers}) == [7, 14, 21, 28]
     for step, row in zip((7, 14, 21, 28), rows, strict=True):
         for name in ("loss", "norm", "rate", "validation"):
-            assert found[step, f"train/{name}"] == pytest.approx(float(row[name]), rel=1e-5)
-    assert len(found) == 16
+            assert numbers[step, f"train/{name}"] == pytest.approx(float(row[name]), rel=1e-5)
+    assert len(numbers) == 16

@@ -1,4 +1,4 @@
-"""Which examples a step sees: a pure function of seed, phase and epoch."""
+"""The examples of a step are a pure function of seed, phase and epoch."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def sample_steps(sampler: BatchSampler, count: int, first_step: int = 0) -> tupl
 
 @pytest.mark.parametrize("replace", [True, False])
 def test_draws_are_a_pure_function(replace: bool) -> None:
-    """The same every time, whatever the global dice show, which stay as they were."""
+    """The same every time, independent of the global generator, which is not used."""
     first = sample_steps(make_sampler(replace=replace), 9)
     torch.manual_seed(99)
     before = torch.get_rng_state()

@@ -1,6 +1,5 @@
-"""A text classifier is an estimator of scikit-learn: cloned, searched, validated and piped."""
+"""The text classifier as a scikit-learn estimator: cloning, search, pipelines."""
 
-import doctest
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 import mnemic
 from mnemic.recipe import ConfigError
-from mnemic.train import sklearn as module
 from mnemic.train.sklearn import TextClassifier
 
 TEXTS = ["a lovely house", "an awful house", "lovely train", "the awful old train"] * 12
@@ -58,13 +56,9 @@ def test_it_is_saved_as_a_network_that_commands_take(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("override", "message"),
     [("epochs=1", "no section 'epochs'"), ("train.epoch=1", "did you mean 'epochs'"), ("trian.epochs=1", "'trian'")],
 )
-def test_an_override_that_nothing_knows_is_refused(text: str, says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        TextClassifier(sets=[*SETS, text], device="cpu").fit(TEXTS, LABELS)
-
-
-def test_examples() -> None:
-    assert doctest.testmod(module).failed == 0
+def test_an_override_that_nothing_knows_is_refused(override: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TextClassifier(sets=[*SETS, override], device="cpu").fit(TEXTS, LABELS)

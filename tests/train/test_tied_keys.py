@@ -1,4 +1,4 @@
-"""EntNet's keys tied to words: a recipe names the words, the data knows their ids."""
+"""EntNet's keys tied to words: the recipe names words, the data has their ids."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def recipe_of(tied: str) -> Recipe:
 
 
 def test_a_recipe_names_words_and_the_run_keeps_their_ids(tmp_path: Path) -> None:
-    """Train, ask, draw and go on from the command line; what is loaded has the same keys."""
+    """Train, ask and resume from the command line; the loaded keys are the same."""
     train = ("train", "entnet", *sets(*SMALL, NAMED), "--out", tmp_path / "run", "--device", "cpu")
     assert run(*train).code == 0
     checkpoint = load_checkpoint(tmp_path / "run")
@@ -30,8 +30,8 @@ def test_a_recipe_names_words_and_the_run_keeps_their_ids(tmp_path: Path) -> Non
     assert checkpoint.sizes["tied_words"] == ids
     network = checkpoint.network
     assert torch.equal(network.memory.slot_keys(), network.encode.words[ids])
-    asked = ("story", "ask", "--model", tmp_path / "run", "--story", "-", "Where is Mary?", "--json")
-    assert run(*asked, stdin=STORY).json["slots"]["names"] == ["mary", "john"]
+    question_command = ("story", "ask", "--model", tmp_path / "run", "--story", "-", "Where is Mary?", "--json")
+    assert run(*question_command, stdin=STORY).json["slots"]["names"] == ["mary", "john"]
     again = run(*train)
     assert again.code == 0, again.err
 
@@ -46,15 +46,15 @@ def test_words_and_ids_make_the_same_network() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tied", "said"),
+    ("tied", "message"),
     [
         ("['zelda']", "names 'zelda', which is not in the training data; it has back, bathroom"),
         ("[3, 500]", r"tied has the id 500; ids go from 1 to \d+; or name the words"),
         ("[0]", "tied has the id 0"),
     ],
 )
-def test_what_is_no_word_is_named(tied: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_what_is_no_word_is_named(tied: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         load_data(recipe_of(tied))
 
 

@@ -39,7 +39,6 @@ def ask(
     mnemic story ask --model runs/kv "who directed [The Bat]"
     """
     from mnemic.predict import has_knowledge_base
-    from mnemic.respond import FROM_MEMORY
 
     if story == question == STDIN:
         raise ValueError("standard input (-) can be read once: give the question in quotes")
@@ -48,7 +47,7 @@ def ask(
     checkpoint, notes = load_network(model)
     if story is None and not sentences and not has_knowledge_base(checkpoint):
         raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")
-    if checkpoint.recipe["model"]["respond"]["kind"] in FROM_MEMORY:
+    if checkpoint.network.respond.source == "carried memory":
         text = "\n".join([*([] if story is None else [read_text(story)]), *(sentences or [])])
         memory = read_into_memory(checkpoint, text, notes)
         print_memory_answer(memory, question, plot, show_all=show_all)

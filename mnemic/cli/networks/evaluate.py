@@ -6,17 +6,12 @@ from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
 from mnemic.cli.render.console import Styled, print_json, print_table, print_text, print_warnings
 from mnemic.cli.render.format import format_metric
-from mnemic.recipe import ConfigError, build, override, parse_assignment
+from mnemic.recipe import ConfigError, build, kind_of, override, parse_assignment
 from mnemic.recipe.migrate import migrate_override
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
-GENERATED_KINDS = {  # kind of generated data → the kind of files, and the keys of both
-    "generated-babi": ("babi", ("tasks", "sentences", "validation")),
-    "generated-knowledge": ("knowledge", ("validation", "slots", "common", "keys", "reach")),
-    "dates": ("seq2seq", ("tokenizer", "length")),
-}
 Spec: TypeAlias = dict[str, Any]  # the data section of a recipe
 Split: TypeAlias = Literal["test", "validation", "train"]
 
@@ -36,15 +31,15 @@ def evaluate(
 
     Example: mnemic evaluate runs/memn2n --data babi --tasks 1-3
     """
-    from mnemic.data import RESPONSE_OF
+    from mnemic.data import DATASETS
 
     checkpoint, notes = load_network(model, device)
     data_spec = dict(checkpoint.recipe["data"])
     if data is not None:
-        data_spec = replace_folder(data_spec, data)
+        data_spec = replace_folder(data_spec, data, kind_of(DATASETS, data_spec))
     data_spec = override_data(data_spec, sets or [])
     report = {"model": str(model), "data": data_spec, "split": split}
-    if data_spec["kind"] in RESPONSE_OF:  # texts without a memory
+    if kind_of(DATASETS, data_spec).response is not None:  # texts, not questions
         if tasks is not None:
             raise ValueError("this data has no tasks: leave out --tasks")
         report |= evaluate_texts(checkpoint, data_spec, split)
@@ -71,7 +66,7 @@ def evaluate_tasks(checkpoint: "Checkpoint", data_spec: Spec, split: Split, task
     dataset = data.dataset(split, checkpoint.tokenizer, task_ids)
     if not len(dataset):
         raise ConfigError(f"the {split} split of this data has no questions")
-    errors = compute_task_errors(checkpoint.network, dataset.to(next(checkpoint.network.parameters()).device))
+    errors = compute_task_errors(checkpoint.network, dataset.to(checkpoint.network.device))
     unknown = f"{dataset.num_unknown} of {len(dataset)} answers are words the network does not know"
     return {
         "mean_error": mean_error(list(errors.values())),
@@ -86,16 +81,15 @@ def evaluate_tasks(checkpoint: "Checkpoint", data_spec: Spec, split: Split, task
 def evaluate_texts(checkpoint: "Checkpoint", data_spec: Spec, split: Split) -> dict[str, Any]:
     """Compute the metrics of a network on a split of texts."""
     from mnemic.data import DATASETS
-    from mnemic.data.language_modeling.batches import TokenDataset
     from mnemic.evaluate.error_rate import evaluate_network
 
     dataset = build(DATASETS, data_spec).dataset(split, checkpoint.tokenizer, checkpoint.labels)
     if not len(dataset):
         hint = "; --split validation may have some" if split == "test" else ""
         raise ConfigError(f"the {split} split of this data has no texts{hint}")
-    dataset = dataset.to(next(checkpoint.network.parameters()).device)
+    dataset = dataset.to(checkpoint.network.device)
     metrics = evaluate_network(checkpoint.network, dataset)[1]
-    if isinstance(dataset, TokenDataset):  # words: those that are unknown have a metric
+    if dataset.metrics == "perplexity":  # words: those that are unknown have a metric
         counts = {"seen": dataset.num_targets, "total": dataset.num_targets, "context": dataset.max_tokens}
         return {"figures": metrics, **counts, "notes": []}
     unknown = f"{dataset.num_unknown} of {len(dataset)} labels were not in training; they count as wrong"
@@ -115,12 +109,12 @@ def override_data(data_spec: Spec, sets: list[str]) -> Spec:
     return recipe["data"]
 
 
-def replace_folder(data_spec: Spec, folder: str) -> Spec:
+def replace_folder(data_spec: Spec, folder: str, data_kind: Any) -> Spec:
     """Read the data from ``folder``; generated data is replaced by files of its kind."""
-    if data_spec["kind"] not in GENERATED_KINDS:
-        return {**data_spec, "folder": folder}
-    kind, shared_keys = GENERATED_KINDS[data_spec["kind"]]
-    return {**{k: v for k, v in data_spec.items() if k in shared_keys}, "kind": kind, "folder": folder}
+    if data_kind.file_kind:
+        shared = {key: data_spec[key] for key in data_kind.shared_keys if key in data_spec}
+        data_spec = shared | {"kind": data_kind.file_kind}
+    return {**data_spec, "folder": folder}
 
 
 def print_errors(report: dict[str, Any]) -> None:

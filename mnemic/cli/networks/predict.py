@@ -12,6 +12,7 @@ from mnemic.cli.networks.load import load_network
 from mnemic.cli.render.console import print_json_line, print_warnings
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.text_io import STDIN, STDIN_NAME, check_stdin, decode_utf8, read_text
+from mnemic.recipe import kind_of
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
@@ -26,17 +27,6 @@ class TextInput(NamedTuple):
     texts: tuple[str, ...]
 
 
-class InputFormat(NamedTuple):
-    """The input of a network: a description, and alternative sets of field names."""
-
-    description: str
-    fields: tuple[tuple[str, ...], ...]
-
-
-SINGLE_TEXT = InputFormat("reads one text at a time", (("text",), ("sentence",)))
-TWO_TEXTS = InputFormat("compares two texts", (("text_a", "text_b"), ("sentence1", "sentence2")))
-QUESTION_AND_TEXT = InputFormat("answers questions about texts", (("question", "text"),))
-INPUT_FORMATS = {"pairs": TWO_TEXTS, "spans": QUESTION_AND_TEXT, "retrieval": QUESTION_AND_TEXT}  # by kind of data
 WINDOW_METHODS = ("classify", "rate", "tag", "answer", "embed")
 LANGUAGE_METHODS = ("complete", "perplexity")
 TAKERS = {  # option → the methods that take it, and why the others do not
@@ -76,6 +66,9 @@ def predict(
 
     From a pipe: echo "a lovely film" | mnemic predict --model runs/bert-classes
     """
+    from mnemic.data import DATASETS
+    from mnemic.data.contract import DataSource
+
     names = check_stdin(files)
     checkpoint, notes = load_network(model, device)
     print_warnings(*notes)
@@ -87,9 +80,8 @@ def predict(
             raise ValueError(f"{reason}: leave out {name}")
     kwargs = {"overlap": overlap, "truncation": truncation, "num_beams": beams, "max_words": num_words, "seed": seed}
     kwargs = {name: value for name, value in kwargs.items() if value is not None and method != "perplexity"}
-    kind = checkpoint.recipe["data"].get("kind", "")
-    input_format = SINGLE_TEXT if embed else INPUT_FORMATS.get(kind, SINGLE_TEXT)
-    inputs = [text for name in names for text in read_inputs(name, input_format, question, whole_file, jsonl)]
+    data_kind = DataSource if embed else kind_of(DATASETS, checkpoint.recipe["data"])  # embeddings are of single texts
+    inputs = [text for name in names for text in read_inputs(name, data_kind, question, whole_file, jsonl)]
     with ProgressBars("texts") as bars:
         for start in range(0, len(inputs), BATCH_SIZE):
             batch = inputs[start : start + BATCH_SIZE]
@@ -116,12 +108,10 @@ def choose_method(checkpoint: "Checkpoint", embed: bool, num_words: int | None) 
     return methods[0] if "perplexity" not in methods else "complete" if num_words else "perplexity"
 
 
-def read_inputs(
-    name: str, input_format: InputFormat, question: str | None, whole_file: bool, jsonl: bool
-) -> Iterator[TextInput]:
+def read_inputs(name: str, data_kind: Any, question: str | None, whole_file: bool, jsonl: bool) -> Iterator[TextInput]:
     """Read the texts of a file or of standard input, in the network's format."""
-    if question is not None and "question" not in input_format.fields[0]:
-        raise ValueError(f"this network {input_format.description}: leave --question out")
+    if question is not None and "question" not in data_kind.input_fields[0]:
+        raise ValueError(f"this network {data_kind.input_description}: leave --question out")
     rows = read_table_rows(name, jsonl)
     if rows is not None and not whole_file:
         for number, row in rows:
@@ -129,14 +119,14 @@ def read_inputs(
             if question is not None and "question" in row:
                 raise ValueError(f"{location} has a question of its own: leave --question out")
             question_field = {} if question is None else {"question": question}
-            texts = select_texts(row | question_field, input_format, location)
+            texts = select_texts(row | question_field, data_kind, location)
             yield TextInput({"file": name, "line": number}, texts)
         return
     question_texts = () if question is None else (question,)
-    if len(question_texts) + 1 < len(input_format.fields[0]):
-        request = "give --question TEXT, or" if "question" in input_format.fields[0] else "give"
-        names = " and ".join(input_format.fields[0])
-        raise ValueError(f"this network {input_format.description}: {request} JSON lines with {names}")
+    if len(question_texts) + 1 < len(data_kind.input_fields[0]):
+        request = "give --question TEXT, or" if "question" in data_kind.input_fields[0] else "give"
+        names = " and ".join(data_kind.input_fields[0])
+        raise ValueError(f"this network {data_kind.input_description}: {request} JSON lines with {names}")
     if whole_file:
         yield TextInput({"file": name}, (*question_texts, read_whole_file(name)))
         return
@@ -162,7 +152,7 @@ def read_lines(name: str) -> Iterator[tuple[int, str]]:
 
 def read_table_rows(name: str, jsonl: bool) -> Iterator[tuple[int, dict[str, Any]]] | None:
     """Read the rows of a JSON lines, TSV or CSV file; None for plain text."""
-    from mnemic.data.text_tasks.labelled import parse_json_lines, read_rows
+    from mnemic.data.text_tasks.tables import parse_json_lines, read_rows
 
     path = Path(name)
     if jsonl or (".jsonl" in path.suffixes and name != STDIN):
@@ -170,19 +160,19 @@ def read_table_rows(name: str, jsonl: bool) -> Iterator[tuple[int, dict[str, Any
     return read_rows(path, {}) if {".tsv", ".csv"} & {*path.suffixes} else None
 
 
-def select_texts(row: dict[str, Any], input_format: InputFormat, location: str) -> tuple[str, ...]:
+def select_texts(row: dict[str, Any], data_kind: Any, location: str) -> tuple[str, ...]:
     """Select the fields of a row that the network reads."""
     from mnemic.data.text_tasks.examples import TextError
 
-    for names in input_format.fields:
+    for names in data_kind.input_fields:
         if all(isinstance(row.get(name), str) for name in names):
             return tuple(row[name] for name in names)
-    expected = ", or ".join(" and ".join(names) for names in input_format.fields)
-    for name in {name for names in input_format.fields for name in names} & row.keys():
+    expected = ", or ".join(" and ".join(names) for names in data_kind.input_fields)
+    for name in {name for names in data_kind.input_fields for name in names} & row.keys():
         if not isinstance(row[name], str):
             raise TextError(f"{location}: {name} is a text, not {json.dumps(row[name])[:40]}")
     present = ", ".join(map(str, row)) or "nothing"
-    raise TextError(f"{location}: this network {input_format.description}: expected {expected}; there is {present}")
+    raise TextError(f"{location}: this network {data_kind.input_description}: expected {expected}; there is {present}")
 
 
 def predict_texts(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeAlias
 
-from mnemic.recipe import Recipe, join_words, parameters_of, type_hints_of, type_name
+from mnemic.recipe import Recipe, join_words, kind_name, kind_of, parameters_of, select_kinds, type_hints_of, type_name
 
 # Arguments that the code that builds a part passes itself, so that a recipe does not set them.
 MODEL_FACTS = {"width", "vocab", "max_length", "tables", "words", "hops", "spelled", "unseen", "classes"}
@@ -28,10 +28,10 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     from mnemic.train.optim import clipping, optimizers, schedules
 
     model = recipe.get("model", {})
-    answers_from_memory = model.get("respond", {}).get("kind") in respond.FROM_MEMORY
-    segment_class = SegmentModel if answers_from_memory else SegmentTextModel
     part_options: list[dict[str, Any]] = []
     if "segments" in model:
+        is_text_model = kind_of(respond.RESPONSES, model["respond"]).reads_segments
+        segment_class = SegmentTextModel if is_text_model else SegmentModel
         part_options += list_part_options("model.segments", segment_class, model["segments"], SEGMENT_FACTS, {})
     if "mass" in model:
         part_options += list_part_options("model.mass", MaskedLayer, model["mass"], MODEL_FACTS, {})
@@ -39,7 +39,7 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     # With a memory, an encoder makes one vector per text; without one, or with a memory that is
     # carried from segment to segment, one per token.
     has_slots = "memory" in model and "segments" not in model
-    encoders = {name: encoder for name, encoder in encode.ENCODERS.items() if (name in encode.TEXT_KINDS) == has_slots}
+    encoders = select_kinds(encode.ENCODERS, reads_texts=has_slots)
     return [
         build_option_row("model.width", int, model),
         build_option_row("model.init_from", str, model),
@@ -81,11 +81,11 @@ def list_kind_options(
 
     ``hidden`` are arguments that a recipe does not set.
     """
-    default_field = {} if default is None else {"default": default["kind"]}
+    default_field = {} if default is None else {"default": kind_name(default)}
     yield ({"option": f"{name}.kind", "takes": join_words(constructors)} | value_field("kind", spec) | default_field)
     part_spec = spec or default or {}
-    if part_spec.get("kind") in constructors:
-        yield from list_part_options(name, constructors[part_spec["kind"]], part_spec, hidden, {})
+    if kind_name(part_spec) in constructors:
+        yield from list_part_options(name, kind_of(constructors, part_spec), part_spec, hidden, {})
 
 
 def list_part_options(
@@ -102,7 +102,7 @@ def list_part_options(
     for key in sorted(parameters.keys() & inner.keys()):
         hidden = TOKENIZER_FACTS if key == "tokenizer" else MODEL_FACTS
         default = defaults.get(key, parameters[key].default)
-        is_causal = key == "stack" and default["kind"] in inner["decoder"]  # a causal encoder takes decoders only
+        is_causal = key == "stack" and kind_name(default) in inner["decoder"]  # a causal encoder takes decoders only
         table = inner["decoder" if is_causal else key]
         yield from list_kind_options(f"{name}.{key}", table, spec.get(key, {}), hidden, default)
 

@@ -8,7 +8,7 @@ from mnemic.cli import options as opt
 from mnemic.cli.render.console import Styled, print_json, print_status, print_table, print_text
 from mnemic.cli.render.format import format_duration
 from mnemic.cli.render.progress import ProgressBars
-from mnemic.recipe import ConfigError, load_recipe
+from mnemic.recipe import ConfigError, kind_name, kind_of, load_recipe
 from mnemic.train.interrupt import defer_interrupts
 
 if TYPE_CHECKING:
@@ -83,9 +83,11 @@ def check_story_recipe(recipe: str) -> None:
 
     Without this check it would complain about options that the user did not set.
     """
-    kind = load_recipe(recipe).get("data", {}).get("kind")
-    if kind not in ("babi", "generated-babi"):
-        raise ConfigError(f"bAbI is a table of stories, but recipe {recipe!r} reads {kind!r}")
+    from mnemic.data import DATASETS
+
+    data_spec = load_recipe(recipe).get("data", {})
+    if not kind_of(DATASETS, data_spec).reads_stories:
+        raise ConfigError(f"bAbI is a table of stories, but recipe {recipe!r} reads {kind_name(data_spec)!r}")
 
 
 def train_with_progress(table: "BabiTable", folder: Path) -> None:

@@ -9,43 +9,12 @@ from mnemic.cli import options as opt
 from mnemic.cli.render.console import print_json, print_status, print_text
 from mnemic.cli.render.format import format_duration, format_metric, format_percent
 from mnemic.cli.render.progress import ProgressBars
-from mnemic.recipe import ConfigError, load_recipe, override
+from mnemic.recipe import ConfigError, kind_of, load_recipe, override
 from mnemic.train.interrupt import defer_interrupts
 
 if TYPE_CHECKING:
     from mnemic.train.run import StepReport
 
-FILE_KINDS = {  # kind of data → the content of its files, and an alternative to them
-    "babi": ("story", "generated stories with --set data.kind=generated-babi"),
-    "knowledge": ("knowledge", "a generated base with --set data.kind=generated-knowledge"),
-    "classes": ("text", "your own .tsv or .jsonl files"),
-    "pairs": ("text", "your own .tsv or .jsonl files"),
-    "spans": ("SQuAD", "your own of the same form"),
-    "retrieval": ("SQuAD", "your own of the same form"),
-    "tags": ("CoNLL", "your own of the same form"),
-    "corpus": ("plain text", "a folder that mnemic data sequences made"),
-    "language-modeling": ("text", "your own .jsonl or .txt files"),
-    "seq2seq": ("text", "dates that are made with --set data.kind=dates"),
-}
-ASK_STORY = ('story ask --model {run} --story FILE "Where is Mary?"',)
-ASK_KNOWLEDGE = ('story ask --model {run} "who directed [NAME OF A FILM]"',)
-ASK_TEXT = ("text read notes.mem --model {run} FILE", 'text ask notes.mem "Where is Mary?"')
-PREDICT = ("predict --model {run} FILE",)
-PREDICT_ANSWERS = ('predict --model {run} --question "Who …?" FILE',)
-NEXT_COMMANDS = {  # kind of data → commands that a trained network is used with
-    "babi": ASK_STORY,
-    "generated-babi": ASK_STORY,
-    "knowledge": ASK_KNOWLEDGE,
-    "generated-knowledge": ASK_KNOWLEDGE,
-    "pairs": ("predict --model {run} FILE.jsonl",),
-    "spans": PREDICT_ANSWERS,
-    "retrieval": PREDICT_ANSWERS,
-    "long-stories": ASK_TEXT,
-    "long-recall": ASK_TEXT,
-    "long-articles": ASK_TEXT,
-    "long-documents": (),  # its queries are words, not questions
-    "corpus": ("train bert-classes --start {run} --data DIR", "export {run} FOLDER"),
-}
 START_HELP = "The encoder to start from: a run, a Hugging Face folder, or reader, which ships."
 
 
@@ -67,6 +36,7 @@ def train(
 
     From a pre-trained BERT: mnemic train bert-pairs --data RTE --start BERT --set train.rate=5e-5
     """
+    from mnemic.data import DATASETS
     from mnemic.train.initialize import start_recipe_from
 
     change = None if start is None else partial(start_recipe_from, folder=start.expanduser())
@@ -75,17 +45,22 @@ def train(
     result = train_with_progress(full_recipe, run_folder, seed=seed, device=device, fresh=fresh)
     report = {"recipe": recipe, "seed": seed, "out": str(run_folder)} | result
     print_json(report)
-    print_report(report, full_recipe["data"].get("kind", ""))
+    print_report(report, kind_of(DATASETS, full_recipe["data"]).next_commands(shlex.quote(str(run_folder))))
 
 
 def set_data_folder(recipe: dict[str, Any], folder: str | None) -> dict[str, Any]:
     """Set the data folder of a recipe; raise if it needs one and has none."""
+    from mnemic.data import DATASETS
+
     if folder is not None:
         return override(recipe, "data.folder", folder)
-    data_spec = recipe.get("data", {})
-    if data_spec.get("kind") in FILE_KINDS and "folder" not in data_spec:
-        files, instead = FILE_KINDS[data_spec["kind"]]
-        raise ConfigError(f"this recipe learns from {files} files: give their folder with --data DIR, or use {instead}")
+    if "data" in recipe and "folder" not in recipe["data"]:
+        data_kind = kind_of(DATASETS, recipe["data"])
+        if data_kind.files:
+            raise ConfigError(
+                f"this recipe learns from {data_kind.files} files: give their folder with --data DIR, "
+                f"or use {data_kind.alternative}"
+            )
     return recipe
 
 
@@ -142,9 +117,8 @@ def show_step(bars: ProgressBars, report: "StepReport") -> None:
     bars.print_line(f"{line}  {row['seconds']:.1f} s")
 
 
-def print_report(report: dict[str, Any], kind: str) -> None:
+def print_report(report: dict[str, Any], next_commands: list[str]) -> None:
     """Print the result and suggest the next commands."""
-    run_folder = shlex.quote(report["out"])
     if report["already_trained"]:
         print_text("this run was already trained; --fresh trains it again")
     print_text(f"checkpoint        {report['checkpoint']}")
@@ -155,5 +129,5 @@ def print_report(report: dict[str, Any], kind: str) -> None:
         print_text(f"validation error  {format_percent(report['validation_error'])}")
     print_text(f"trained           {report['steps']} steps, {format_duration(report['seconds'])}")
     print_text("\nnext:")
-    for command in (*([] if kind == "corpus" else ["evaluate {run}"]), *NEXT_COMMANDS.get(kind, PREDICT)):
-        print_text(f"  mnemic {command.format(run=run_folder)}")
+    for command in next_commands:
+        print_text(f"  mnemic {command}")

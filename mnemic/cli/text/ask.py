@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from mnemic.predict.results import MemoryAnswer
 
 MAX_EVIDENCE = 5  # spans, without --all
-FULL_NOTES = {  # what happens when all slots are filled, per kind of memory
-    "selective": "what was worth least is no longer kept",
-    "blended": "what comes now is blended into what they hold",
-}
 UNQUOTED_NOTE = "the text is not available, so the answer is only a list of positions in it"
 UNANSWERED_NOTE = "the reader sees no answer in what was read most: look at the evidence"
 TEXT_HELP = "A text that was read, if its file has moved; may be repeated."
@@ -150,7 +146,10 @@ def print_answer(question: str, answer: "MemoryAnswer", quotes: QuoteFinder, lim
 
 def note_full_memory(state: "State") -> list[str]:
     """Return a note if the memory has no free slot."""
-    return [f"all {state.slots} slots are filled: {FULL_NOTES[state.kind]}"] if state.filled == state.slots else []
+    from mnemic.memory import MEMORIES
+
+    when_full = MEMORIES[state.kind].when_full
+    return [f"all {state.slots} slots are filled: {when_full}"] if state.filled == state.slots else []
 
 
 def build_report(question: str, answer: "MemoryAnswer", notes: list[str], quotes: QuoteFinder) -> dict[str, Any]:

@@ -192,17 +192,18 @@ def encode_examples(
     )
 
 
-def encode_text(text: str, tokenizer: WordTokenizer, num_unseen: int) -> list[int]:
-    """Encode a text as word ids; unknown words are hashed to ``num_unseen`` extra ids."""
-    encoding = tokenizer.encode(text)
-    ids_and_offsets = list(zip(encoding.ids, encoding.offsets))
-    if not num_unseen:
-        return [word_id for word_id, _ in ids_and_offsets if word_id != tokenizer.unknown]
-    unseen_ids = {
-        offsets: len(tokenizer) + crc32(text[slice(*offsets)].lower().encode()) % num_unseen
-        for _, offsets in ids_and_offsets
-    }
-    return [unseen_ids[offsets] if word_id == tokenizer.unknown else word_id for word_id, offsets in ids_and_offsets]
+def encode_text(text: str, tokenizer: WordTokenizer, num_unseen: int = 0) -> list[int]:
+    """Encode a text as word ids; hash unknown words to extra ids.
+
+    With ``num_unseen`` 0 they are dropped.
+    """
+    encoding, ids = tokenizer.encode(text), []
+    for word_id, (start, end) in zip(encoding.ids, encoding.offsets):
+        if word_id != tokenizer.unknown:
+            ids.append(word_id)
+        elif num_unseen:
+            ids.append(len(tokenizer) + crc32(text[start:end].lower().encode()) % num_unseen)
+    return ids
 
 
 def answer_id_of(tokenizer: WordTokenizer, answer: str) -> int:

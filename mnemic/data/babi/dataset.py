@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 
 from mnemic.data.babi.augment import TaskWordGroups, WordGroups, augment_by_task, augment_examples
 from mnemic.data.babi.batches import StoryDataset, build_tokenizer, encode_examples, split_multiword_answers
-from mnemic.data.babi.folder import TASKS, FileSplit, Size, find_story_folder, find_task_file, load_task
+from mnemic.data.babi.folder import TASKS, FileSplit, Size, file_name_of, find_story_folder, load_task
 from mnemic.data.babi.format import StoryError, StoryExample, extract_examples
 from mnemic.data.babi.generate import generate_stories
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Sizes, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Sizes, Split, check_minimum, check_share
 from mnemic.text import WordTokenizer
 
 ALL_TASKS = tuple(TASKS)
@@ -24,8 +24,9 @@ class StorySource(DataSource):
     """Base of both kinds of stories, with the keys they share."""
 
     layout: ClassVar[Layout] = "stories"
+    reads_stories: ClassVar[bool] = True
     objectives: ClassVar[Names] = ("answer", "answer+facts", "answer+gates", "ranking")
-    suggestions: ClassVar[Names] = ("evaluate --model {run}", 'ask --model {run} --story FILE "Where is Mary?"')
+    suggestions: ClassVar[Names] = ("evaluate {run}", 'story ask --model {run} --story FILE "Where is Mary?"')
     names: ClassVar[Mapping[int, str]] = TASKS
     tasks: Sequence[int] = ALL_TASKS
     sentences: int = 50  # at most so many last sentences before a question
@@ -41,16 +42,14 @@ class StorySource(DataSource):
 
     def is_generated(self, task: int) -> bool:
         """Report whether the training questions of a task are generated."""
-        raise NotImplementedError
+        return True
 
     def load(self) -> LoadedData[StoryDataset]:
         """Load all splits, and build the tokenizer from training and validation."""
         if not self.tasks or len(set(self.tasks)) < len(self.tasks):
             raise StoryError(f"data.tasks names at least one task, each once, not {self.tasks}")
-        if self.sentences < 1:
-            raise StoryError(f"data.sentences is at least 1, not {self.sentences}")
-        if self.unseen < 0:
-            raise StoryError(f"data.unseen is at least 0, not {self.unseen}")
+        check_minimum("sentences", self.sentences, 1)
+        check_minimum("unseen", self.unseen, 0)
         examples = {split: self.read_examples(split) for split in SPLITS}
         tokenizer = build_tokenizer([*examples["train"], *examples["validation"]])
         train, validation, test = (self.encode(examples[split], tokenizer) for split in SPLITS)
@@ -77,8 +76,7 @@ class StorySource(DataSource):
 
         Only the files that this split needs are read.
         """
-        if not 0 <= self.validation < 1:
-            raise StoryError(f"data.validation is a share from 0 to below 1, not {self.validation}")
+        check_share("validation", self.validation)
         examples: list[StoryExample] = []
         for task in self.tasks if tasks is None else tasks:
             task_examples = self.read_task(task, "test" if split == "test" else "train")
@@ -110,7 +108,7 @@ class StoryFolder(StorySource):
     @property
     def root(self) -> Path:
         """Find the folder that holds the story files."""
-        return find_story_folder(Path(self.folder).expanduser(), self.size)
+        return find_story_folder(self.path, self.size)
 
     def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
         """Read, or generate, the training or test questions of a task."""
@@ -120,16 +118,9 @@ class StoryFolder(StorySource):
 
     def is_generated(self, task: int) -> bool:
         """Report whether the training questions of a task are generated."""
-        if self.trained_on == "generated":
-            return True
-        if self.missing == "error":
-            return False
-        root = self.root
-        try:
-            find_task_file(root, task, "train")
-        except StoryError:
-            return True
-        return False
+        if self.trained_on == "generated" or self.missing == "error":
+            return self.trained_on == "generated"
+        return not (self.root / file_name_of(task, "train")).is_file()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,10 +136,6 @@ class GeneratedStories(StorySource):
         if split == "test":
             return generate_examples(task, NUM_TEST_QUESTIONS, self.seed + 1)
         return generate_examples(task, self.count, self.seed)
-
-    def is_generated(self, task: int) -> bool:
-        """Report that all training questions are generated."""
-        return True
 
 
 def generate_examples(task: int, count: int, seed: int) -> list[StoryExample]:

@@ -132,7 +132,16 @@ def read_stories(path: Path) -> Iterator[Story]:
 
 
 def read_story(path: Path) -> tuple[str, ...]:
-    """Read the sentences of a single story from a file (see ``parse_sentences``)."""
+    """Read the sentences of a single story from a file (see ``parse_sentences``).
+
+    >>> text = "Mary took the milk.\\nJohn went to the office.\\nMary went to the garden.\\n"
+    >>> count = Path("story.txt").write_text(text)
+    >>> story = mnemic.read_story(Path("story.txt"))
+    >>> len(story), story[0]
+    (3, 'Mary took the milk.')
+    >>> mnemic.load("wmn-babi").ask_story(story, "Where is the milk?").text
+    'garden'
+    """
     return parse_sentences(read_lines(path), path.name)
 
 

@@ -6,13 +6,13 @@ Shapes: r sequences of the dataset, t tokens of all of them, b batch, n tokens, 
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mnemic.data.batches import locate_tokens
+from mnemic.data.batches import TensorDataset, locate_tokens, ordinary_ids_of
 from mnemic.data.corpora.sequence_folder import SequenceArrays
 from mnemic.text import SubwordTokenizer
 
@@ -38,7 +38,7 @@ class CorpusBatch(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusDataset:
+class CorpusDataset(TensorDataset):
     """The sequences of one split of a corpus.
 
     Tokens are on the device if they fit into ``MAX_RESIDENT_BYTES``; else each batch is read from
@@ -50,9 +50,8 @@ class CorpusDataset:
     metrics: ClassVar[str] = "masked"
     num_unknown: ClassVar[int] = 0
     num_uniforms: ClassVar[int] = 2  # from which the masking seed of a sequence is made
-    device: torch.device
-    tokens: Tensor  # t, unsigned numbers stored as int16 or int32; see ``sequence_folder``
     offsets: Tensor  # r+1, where each sequence starts in tokens
+    tokens: Tensor  # t, unsigned numbers stored as int16 or int32; see ``sequence_folder``
     second_starts: Tensor  # r, where the second segment starts
     next_sentence_labels: Tensor  # r
     special_ids: Tensor
@@ -89,13 +88,11 @@ class CorpusDataset:
         tokens = num_sequences * mean + NUM_DEVIATIONS * sqrt(num_sequences) * deviation
         return min(ceil(tokens / TOKEN_MULTIPLE) * TOKEN_MULTIPLE, num_sequences * self.max_length)
 
-    def to(self, device: torch.device | str) -> "CorpusDataset":
+    def to(self, device: torch.device | str) -> Self:
         """Return this dataset on another device; large token arrays stay on the disk."""
-        names = [name for name in self.__dataclass_fields__ if torch.is_tensor(getattr(self, name))]
-        if self.tokens.nbytes > MAX_RESIDENT_BYTES:
-            names.remove("tokens")
-        moved_tensors: dict[str, Any] = {name: getattr(self, name).to(device) for name in names}
-        return replace(self, device=torch.device(device), **moved_tensors)
+        if self.tokens.nbytes <= MAX_RESIDENT_BYTES:
+            return super().to(device)
+        return replace(replace(self, tokens=self.tokens[:0]).to(device), tokens=self.tokens)
 
     def batch(
         self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
@@ -144,16 +141,14 @@ def make_corpus_dataset(sequences: SequenceArrays, tokenizer: SubwordTokenizer, 
     signed_dtype = np.dtype(f"<i{sequences.tokens.dtype.itemsize}")
     offsets = np.zeros(len(sequences.lengths) + 1, dtype=np.int64)
     np.cumsum(sequences.lengths, out=offsets[1:])
-    special_ids = tokenizer.special_ids
     return CorpusDataset(
-        device=torch.device("cpu"),
         tokens=torch.from_numpy(sequences.tokens.view(signed_dtype)),
         offsets=torch.from_numpy(offsets),
         second_starts=torch.from_numpy(sequences.seconds),
         next_sentence_labels=torch.from_numpy(sequences.follows),
-        special_ids=torch.tensor(sorted(special_ids)),
+        special_ids=torch.tensor(sorted(tokenizer.special_ids)),
         mask_id=torch.tensor(tokenizer.mask),
-        ordinary_ids=torch.tensor([i for i in range(len(tokenizer)) if i not in special_ids]),
+        ordinary_ids=ordinary_ids_of(tokenizer),
         pad_id=tokenizer.pad,
         copies=copies,
     )

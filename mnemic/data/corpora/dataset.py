@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,11 +11,9 @@ from typing import Any, ClassVar, Literal
 
 from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
 from mnemic.data.corpora.batches import CorpusDataset, make_corpus_dataset
-from mnemic.data.corpora.document import CorpusDocument, CorpusError
-from mnemic.data.corpora.files import list_files
 from mnemic.data.corpora.formats import FORMATS
 from mnemic.data.corpora.make_sequences import SequenceMaker
-from mnemic.data.corpora.read_documents import Corpus
+from mnemic.data.corpora.read_documents import Corpus, CorpusError, list_files
 from mnemic.data.corpora.sequence_folder import (
     SequenceFolder,
     SequenceFolderWriter,
@@ -23,14 +21,15 @@ from mnemic.data.corpora.sequence_folder import (
     load_sequence_folder,
 )
 from mnemic.data.corpora.split import filter_split
-from mnemic.data.corpora.tokens import WordFinder, tokenize_documents
-from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
-from mnemic.recipe import ConfigError, build
+from mnemic.data.corpora.tokens import WordFinder, tokenize_document
+from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS, load_stored_tokenizer
+from mnemic.recipe import ConfigError, build, kind_of
 from mnemic.recipe.migrate import migrate_recipe
 from mnemic.text import SubwordTokenizer, Tokenizer
 from mnemic.text.tokenizers.word_starts import find_chinese_words
 from mnemic.text.windows import Truncation
 
+SPLIT_OPTIONS = ("train_file", "validation_file", "test_file", "validation", "field")  # which documents are in a split
 WORD_FINDERS: dict[str, WordFinder | None] = {"text": None, "chinese": find_chinese_words}
 
 
@@ -110,7 +109,7 @@ class CorpusFiles(DataSource):
 
     def make_sequences(self, folder: Path) -> SequenceFolder:
         """Train the tokenizer, then make the sequences of all splits and store them."""
-        tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=DocumentTexts(lambda: self.read_split("train")))
+        tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=TrainingTexts(self))
         if not isinstance(tokenizer, SubwordTokenizer):
             raise ConfigError(
                 f"data.tokenizer of kind {self.tokenizer.get('kind')!r} has no [MASK]; take one of "
@@ -118,12 +117,13 @@ class CorpusFiles(DataSource):
             )
         make = SequenceMaker(tokenizer=tokenizer, format=build(FORMATS, self.format), max_tokens=self.length)
         writer = SequenceFolderWriter(folder, tokenizer)
+        find_words = WORD_FINDERS[self.words]
         for split in SPLITS:
-            documents = tokenize_documents(self.read_split(split), tokenizer, WORD_FINDERS[self.words])
+            documents = (tokenize_document(text, tokenizer, find_words) for text in self.read_split(split))
             writer.write_split(split, make(documents))
         return writer.finish(self.sequence_options | {"files": self.fingerprints})
 
-    def read_split(self, split: Split) -> Iterator[CorpusDocument]:
+    def read_split(self, split: Split) -> Iterator[str]:
         """Read the documents of one split lazily."""
         paths = self.split_files[split]
         if not paths and split == "validation" and not self.validation_file:
@@ -133,26 +133,21 @@ class CorpusFiles(DataSource):
             return documents
         return filter_split(documents, split, validation=self.validation)
 
-    @property
-    def path(self) -> Path:
-        return Path(self.folder).expanduser()
-
     @cached_property
     def split_files(self) -> dict[Split, list[Path]]:
         """List the files of each split."""
         all_paths = list_files([self.path])
+        splits: dict[Split, list[Path]] = {split: [] for split in SPLITS}
         prefixes: dict[Split, str] = {"validation": self.validation_file, "test": self.test_file}
-        splits: dict[Split, list[Path]] = {}
         for split, prefix in prefixes.items():
             splits[split] = [path for path in all_paths if prefix and path.name.startswith(prefix)]
             if prefix and not splits[split]:
                 raise CorpusError(f"no file in {self.path} has a name that begins with {prefix!r}")
-        excluded_paths = {path for paths in splits.values() for path in paths}
-        other_paths = [path for path in all_paths if path not in excluded_paths]
+        other_paths = [path for path in all_paths if path not in splits["validation"] + splits["test"]]
         splits["train"] = [path for path in other_paths if path.name.startswith(self.train_file)]
         if not splits["train"]:
             raise CorpusError(f"no file in {self.path} to learn from; check data.train_file")
-        return {split: splits[split] for split in SPLITS}
+        return splits
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -162,26 +157,24 @@ class CorpusFiles(DataSource):
     @property
     def sequence_options(self) -> dict[str, Any]:
         """The recipe keys that sequences depend on, as JSON values."""
-        names = ("train_file", "validation_file", "test_file", "validation", "field", "length", "words")
-        options = {name: getattr(self, name) for name in names}
-        nested_options = {"tokenizer": dict(self.tokenizer), "format": dict(self.format)}
-        return json.loads(json.dumps(options | nested_options))
+        options = {name: getattr(self, name) for name in (*SPLIT_OPTIONS, "length", "words")}
+        return json.loads(json.dumps(options | {"tokenizer": dict(self.tokenizer), "format": dict(self.format)}))
 
     def check_sequences(self, sequences: SequenceFolder, folder: Path, *, ignore_files: bool) -> SequenceFolder:
         """Return stored sequences, or raise if they were made with other options.
 
-        ``ignore_files``: the files they were made of need not be on this machine.
+        ``ignore_files``: the files they were made of need not be on this machine, and options that
+        say how they are split count only where they are set.
         """
         expected_options = self.sequence_options
         stored_options = migrate_recipe({"data": sequences.metadata})["data"]
-        names: tuple[str, ...] = ("length", "words", "format", "tokenizer")
-        split_options = ("train_file", "validation_file", "test_file", "validation", "field")
-        names += tuple(name for name in split_options if getattr(self, name) != getattr(CorpusFiles, name))
-        if not ignore_files:
+        if ignore_files:
+            defaults = [name for name in SPLIT_OPTIONS if getattr(self, name) == getattr(CorpusFiles, name)]
+            expected_options = {name: value for name, value in expected_options.items() if name not in defaults}
+        else:
             expected_options |= {"files": self.fingerprints}
-            names = tuple(expected_options)
-        for name in names:
-            if name == "tokenizer" and self.tokenizer.get("kind") == "stored":
+        for name in expected_options:
+            if name == "tokenizer" and kind_of(TOKENIZER_BUILDERS, self.tokenizer) is load_stored_tokenizer:
                 is_same = build(TOKENIZER_BUILDERS, self.tokenizer, texts=()) == sequences.tokenizer
             else:
                 is_same = stored_options.get(name) == expected_options[name]
@@ -195,10 +188,10 @@ class CorpusFiles(DataSource):
 
 
 @dataclass(frozen=True)
-class DocumentTexts:
-    """The texts of documents, read again at each iteration, never all in memory."""
+class TrainingTexts:
+    """The training documents, read again at each iteration, never all in memory."""
 
-    read_documents: Callable[[], Iterator[CorpusDocument]]
+    files: CorpusFiles
 
     def __iter__(self) -> Iterator[str]:
-        return (document.text for document in self.read_documents())
+        return self.files.read_split("train")

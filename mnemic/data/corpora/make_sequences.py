@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mnemic.data.corpora.formats.plan import SequenceFormat, SequencePlan
+from mnemic.data.corpora.formats import SequenceFormat, SequencePlan
 from mnemic.data.corpora.tokens import TokenizedDocument
 from mnemic.text import SubwordTokenizer
 
@@ -24,7 +24,6 @@ class PretrainingSequence(NamedTuple):
     ids: np.ndarray  # n, int32
     segments: np.ndarray  # n, int8: token types
     word_starts: np.ndarray  # n, bool: True where a word starts
-    is_special: np.ndarray  # n, bool: special tokens, which are never masked
     follows: int  # 1, 0 or IGNORE: the target of next-sentence prediction
 
 
@@ -75,7 +74,6 @@ def assemble_sequence(
     total = 1 + sum(sizes) + len(sizes)
     ids = np.full(total, sep, dtype=np.int32)
     word_starts = np.ones(total, dtype=bool)
-    is_special = np.ones(total, dtype=bool)
     segments = np.full(total, plan.segments[0], dtype=np.int8)
     ids[0] = cls
     begin = 1
@@ -83,7 +81,6 @@ def assemble_sequence(
         stop = begin + size
         ids[begin:stop] = documents[document].ids[start:end]
         word_starts[begin + 1 : stop] = documents[document].word_starts[start + 1 : end]
-        is_special[begin:stop] = False
         segments[begin : stop + 1] = segment
         begin = stop + 1
-    return PretrainingSequence(ids, segments, word_starts, is_special, plan.follows)
+    return PretrainingSequence(ids, segments, word_starts, plan.follows)

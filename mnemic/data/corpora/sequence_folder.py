@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mnemic.data.contract import Split
-from mnemic.data.corpora.document import CorpusError
 from mnemic.data.corpora.make_sequences import PretrainingSequence
+from mnemic.data.corpora.read_documents import CorpusError
 from mnemic.text import SubwordTokenizer, load_subword_tokenizer
 
 METADATA_FILE = "corpus.json"

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 from mnemic.data.contract import Split
-from mnemic.data.corpora.document import CorpusDocument
 from mnemic.recipe import ConfigError
 
 
@@ -28,10 +27,6 @@ def split_of(text: str, *, validation: float = 0.01, test: float = 0.0) -> Split
     return "test" if fraction >= 1 - test else "train"
 
 
-def filter_split(
-    documents: Iterable[CorpusDocument], split: Split, *, validation: float = 0.01, test: float = 0.0
-) -> Iterator[CorpusDocument]:
-    """Yield the documents of one split; read and skip the others."""
-    for document in documents:
-        if split_of(document.text, validation=validation, test=test) == split:
-            yield document
+def filter_split(texts: Iterable[str], split: Split, *, validation: float = 0.01, test: float = 0.0) -> Iterator[str]:
+    """Yield the texts of one split; read and skip the others."""
+    return (text for text in texts if split_of(text, validation=validation, test=test) == split)

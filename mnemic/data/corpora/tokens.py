@@ -1,11 +1,10 @@
 """Tokenize documents: ids, where words start, and where sentences end."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from mnemic.data.corpora.document import CorpusDocument
 from mnemic.text import Span, Tokenizer, split_sentences
 from mnemic.text.tokenizers.word_starts import find_word_starts
 
@@ -18,13 +17,6 @@ class TokenizedDocument(NamedTuple):
     ids: np.ndarray  # n, int32
     word_starts: np.ndarray  # n, bool: True where a word starts
     sentence_ends: Sequence[int]  # number of tokens up to each sentence's end
-
-
-def tokenize_documents(
-    documents: Iterable[CorpusDocument], tokenizer: Tokenizer, find_words: WordFinder | None = None
-) -> Iterator[TokenizedDocument]:
-    """Tokenize documents lazily, one by one."""
-    return (tokenize_document(document.text, tokenizer, find_words) for document in documents)
 
 
 def tokenize_document(text: str, tokenizer: Tokenizer, find_words: WordFinder | None = None) -> TokenizedDocument:

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from mnemic.data.babi.batches import answer_id_of, pad_rows
+from mnemic.data.babi.batches import answer_id_of, encode_text, pad_rows
 from mnemic.data.batches import TensorDataset
 from mnemic.data.knowledge.format import KnowledgeQuestion
-from mnemic.data.knowledge.key_value import KeyValuePair, bracket_entity
+from mnemic.data.knowledge.slots import KeyValuePair, bracket_entity
 from mnemic.memory.parts.key_hash import SlotSelector
 from mnemic.models import IGNORE, StoryInputs
 from mnemic.text import WordTokenizer
@@ -150,4 +150,4 @@ def encode_known_words(text: str, tokenizer: WordTokenizer) -> list[int]:
     """Encode a text as word ids, without words outside the vocabulary."""
     if text in tokenizer:  # also entities without a letter, such as the film [$]
         return [tokenizer.id_of(text)]
-    return [word_id for word_id in tokenizer.encode(text).ids if word_id != tokenizer.unknown]
+    return encode_text(text, tokenizer)

@@ -1,10 +1,12 @@
-"""Read the files of a knowledge base: facts, and questions with their answers.
+"""Read the files of a knowledge base: facts, documents, and questions with their answers.
 
 A fact is a line ``subject|relation|object``. A question is a line ``who directed [The Bat]``, a
 tab, and all right answers separated by ``|``; the entity it asks about is in brackets (MetaQA and
-WikiMovies, as in Miller et al. 2016 and Zhang et al. 2018).
+WikiMovies, as in Miller et al. 2016 and Zhang et al. 2018). A document is a JSON line with a title
+and a text.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -31,6 +33,13 @@ class KnowledgeQuestion(NamedTuple):
     answers: tuple[str, ...]
 
 
+class KnowledgeDocument(NamedTuple):
+    """A text with its title, the entity it is about."""
+
+    title: str
+    text: str
+
+
 def read_facts(path: Path) -> list[Fact]:
     """Read the facts of a file, in order."""
     return list(parse_lines(path, parse_fact))
@@ -39,6 +48,11 @@ def read_facts(path: Path) -> list[Fact]:
 def read_questions(path: Path) -> list[KnowledgeQuestion]:
     """Read the questions of a file, in order."""
     return list(parse_lines(path, parse_question))
+
+
+def read_documents(path: Path) -> list[KnowledgeDocument]:
+    """Read the documents of a JSON-lines file, in order."""
+    return list(parse_lines(path, parse_document))
 
 
 def parse_fact(line: str) -> Fact:
@@ -58,6 +72,19 @@ def parse_question(line: str) -> KnowledgeQuestion:
     if not 0 <= text.find("[") < text.rfind("]") - 1:
         raise KnowledgeError(f"expected the question's entity in [brackets], not {text!r}")
     return KnowledgeQuestion(text.strip(), right_answers)
+
+
+def parse_document(line: str) -> KnowledgeDocument:
+    """Parse a JSON line with a title and a text."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        row = None
+    fields = [row.get(name) for name in KnowledgeDocument._fields] if isinstance(row, dict) else []
+    if not fields or not all(isinstance(field, str) and field.strip() for field in fields):
+        raise KnowledgeError(f'expected {{"title": "…", "text": "…"}}, not {line[:60]!r}')
+    title, text = (field.strip() for field in fields if isinstance(field, str))
+    return KnowledgeDocument(title, text)
 
 
 def parse_lines(path: Path, parse: Callable[[str], T]) -> Iterator[T]:

@@ -1,10 +1,9 @@
 """Generate a synthetic film knowledge base and its questions, in MetaQA's format."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
-from mnemic.data.knowledge.documents import KnowledgeDocument
-from mnemic.data.knowledge.format import Fact, KnowledgeQuestion
+from mnemic.data.knowledge.format import Fact, KnowledgeDocument, KnowledgeQuestion
 
 FIRST_NAMES = ("Ada", "Bruno", "Cleo", "Dario", "Edith", "Felix", "Greta", "Hugo", "Ines", "Jonas")
 LAST_NAMES = ("Adler", "Brandt", "Costa", "Duval", "Engel", "Ferro", "Grau", "Holm", "Ivers", "Jansen")
@@ -72,13 +71,6 @@ def make_documents(facts: Sequence[Fact]) -> list[KnowledgeDocument]:
 
 def make_questions(facts: Sequence[Fact], generator: Random) -> list[KnowledgeQuestion]:
     """Generate all questions that the facts can answer, shuffled."""
-    questions = list(fill_templates(facts))
-    generator.shuffle(questions)
-    return questions
-
-
-def fill_templates(facts: Sequence[Fact]) -> Iterator[KnowledgeQuestion]:
-    """Fill every question template with every entity that has an answer."""
     answers_by_question: dict[tuple[str, str], list[str]] = {}  # (template, entity) → answers
     for fact in facts:
         forward, backward = QUESTION_TEMPLATES[fact.relation]
@@ -86,5 +78,9 @@ def fill_templates(facts: Sequence[Fact]) -> Iterator[KnowledgeQuestion]:
             answers_by_question.setdefault((template, fact.subject), []).append(fact.object)
         for template in backward:
             answers_by_question.setdefault((template, fact.object), []).append(fact.subject)
-    for (template, name), answers in answers_by_question.items():
-        yield KnowledgeQuestion(template.format(f"[{name}]"), tuple(dict.fromkeys(answers)))
+    questions = [
+        KnowledgeQuestion(template.format(f"[{name}]"), tuple(dict.fromkeys(answers)))
+        for (template, name), answers in answers_by_question.items()
+    ]
+    generator.shuffle(questions)
+    return questions

@@ -65,10 +65,6 @@ class LanguageModelFiles(DataSource):
                 f"{self.vocab} and {self.documents}"
             )
 
-    @property
-    def path(self) -> Path:
-        return Path(self.folder).expanduser()
-
     def load(self) -> LoadedData[TokenDataset]:
         """Read all splits and build the vocabulary from the training documents."""
         tokenizer, splits = self.encode_splits()
@@ -129,9 +125,7 @@ class LanguageModelFiles(DataSource):
         validation_file, test_file = self.evaluation_files()
         file_names = {"train": self.train_file, "validation": validation_file or self.train_file, "test": test_file}
         path = find_file(self.folder, file_names[split])
-        documents = Corpus.from_paths([path], field=self.field).read()
+        texts = Corpus.from_paths([path], field=self.field).read()
         if not validation_file and split != "test":
-            documents = filter_split(documents, split, validation=self.validation)
-        limit = self.documents if split == "train" and self.documents else None
-        for document in islice(documents, limit):
-            yield document.text
+            texts = filter_split(texts, split, validation=self.validation)
+        return islice(texts, self.documents if split == "train" and self.documents else None)

@@ -109,19 +109,11 @@ def split_article(questions: Sequence[Question]) -> Article:
         cuts = [0, *find_sentence_ends(text), len(text)]
         spans = [(start, end) for start, end in pairwise(cuts) if text[start:end].strip()]
         for question in paragraph_questions:
-            article_questions.append(ArticleQuestion(question, find_answer_sentences(question, spans, len(sentences))))
+            facts = frozenset(len(sentences) + index for index in question.find_answer(spans))
+            article_questions.append(ArticleQuestion(question, facts))
         sentences += [text[start:end].strip() for start, end in spans]
         paragraphs += [paragraph] * len(spans)
     return Article(tuple(sentences), tuple(paragraphs), tuple(article_questions))
-
-
-def find_answer_sentences(question: Question, spans: Sequence[tuple[int, int]], first_sentence: int) -> frozenset[int]:
-    """Find the sentences that overlap the answer, numbered from ``first_sentence``."""
-    if question.start < 0:
-        return frozenset()
-    answer_end = question.start + len(question.answers[0])
-    numbered_spans = enumerate(spans, start=first_sentence)
-    return frozenset(number for number, (start, end) in numbered_spans if start < answer_end and end > question.start)
 
 
 def encode_article(article: Article, tokenizer: SubwordTokenizer, *, paragraphs: bool = False) -> list[LongExample]:

@@ -9,8 +9,7 @@ from random import Random
 import numpy as np
 
 from mnemic.data.contract import SPLITS, Split
-from mnemic.data.corpora.document import CorpusError
-from mnemic.data.corpora.read_documents import Corpus
+from mnemic.data.corpora.read_documents import Corpus, CorpusError
 from mnemic.data.corpora.split import split_of
 from mnemic.data.long_context.hide import SentenceTokens
 from mnemic.text import Tokenizer
@@ -79,9 +78,9 @@ def read_novels(folder: str) -> dict[Split, list[list[str]]]:
     if not folder:
         return {split: [make_novel(Random(f"{split}/{number}")) for number in range(4)] for split in SPLITS}
     novels: dict[Split, list[list[str]]] = {split: [] for split in SPLITS}
-    for document in Corpus.from_paths([folder]).read():
-        if novel := split_sentences(document.text):
-            novels[split_of(document.text, **HELD_OUT_SHARES)].append(novel)
+    for text in Corpus.from_paths([folder]).read():
+        if novel := split_sentences(text):
+            novels[split_of(text, **HELD_OUT_SHARES)].append(novel)
     num_novels = sum(len(split_novels) for split_novels in novels.values())
     if num_novels < len(novels):
         raise CorpusError(

@@ -15,9 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mnemic.data.batches import AssembledDataset, move_batch
+from mnemic.data.batches import AssembledDataset, move_batch, ordinary_ids_of
 from mnemic.data.long_context.background import Background
 from mnemic.data.long_context.hide import (
+    Segment,
     SentenceTokens,
     StoryPosition,
     cut_segments,
@@ -70,9 +71,10 @@ class LongExample(NamedTuple):
 class LongDocument(NamedTuple):
     """A sample: a stream of segments, and the example with the question at its end."""
 
-    segments: Iterator[list[SentenceTokens]]
+    segments: Iterator[Segment]
     example: LongExample
     follows: int = IGNORE
+    mask_seed: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,10 +124,14 @@ class LongDataset(AssembledDataset):
         With ``uniform`` its background and its number of segments are random; if ``target`` is
         "question", the document may then consist of the story alone.
         """
-        generator = Random(f"{self.seed}/{row}/{uniform}")
-        example = self.examples[row]
+        seed = f"{self.seed}/{row}/{uniform}"
+        document = self.draw_segments_and_question(self.examples[row], Random(seed), is_random=uniform is not None)
+        return document._replace(mask_seed=Random(seed).getrandbits(62))
+
+    def draw_segments_and_question(self, example: LongExample, generator: Random, *, is_random: bool) -> LongDocument:
+        """Draw the segments of a document, of random length if ``is_random``, and its question."""
         min_segments = int(self.target != "question")
-        num_segments = self.segments if uniform is None else generator.randint(min_segments, self.segments)
+        num_segments = generator.randint(min_segments, self.segments) if is_random else self.segments
         if self.target in TOKEN_TARGETS:
             return self.draw_span(num_segments, generator)
         num_tokens = int(num_segments * self.max_text_tokens * FILL_RATE)
@@ -152,7 +158,7 @@ class LongDataset(AssembledDataset):
         example = LongExample((), question, NO_TOKENS, (), 0)
         return LongDocument(iter(document_segments), example, int(is_next) if ids else IGNORE)
 
-    def draw_segments(self, max_segments: int, generator: Random) -> list[list[SentenceTokens]]:
+    def draw_segments(self, max_segments: int, generator: Random) -> list[Segment]:
         """Draw up to ``max_segments`` consecutive segments of a random text.
 
         The start leaves enough text for all of them, if the text is long enough.
@@ -172,9 +178,7 @@ class LongDataset(AssembledDataset):
         row_numbers = rows.tolist()
         row_uniforms = [None] * len(row_numbers) if uniforms is None else uniforms.flatten().tolist()
         documents = [self.draw_document(*draw) for draw in zip(row_numbers, row_uniforms)]
-        segments = [list(document.segments) for document in documents]
-        keys = [hash_values(self.seed, *draw) for draw in zip(row_numbers, row_uniforms)]
-        return self.assemble_batch(documents, segments, keys)
+        return self.assemble_batch(documents, [list(document.segments) for document in documents])
 
     def stream(self, rows: Sequence[int], segments_per_batch: int) -> Iterator[LongBatch]:
         """Yield the documents ``rows`` in batches of ``segments_per_batch`` segments.
@@ -182,16 +186,13 @@ class LongDataset(AssembledDataset):
         A document that has ended is padding from then on.
         """
         documents = [self.draw_document(row) for row in rows]
-        keys = [hash_values(self.seed, row, None) for row in rows]
         while True:
             segments = [list(islice(document.segments, segments_per_batch)) for document in documents]
             if not any(segments):
                 return
-            yield self.assemble_batch(documents, segments, keys)
+            yield self.assemble_batch(documents, segments)
 
-    def assemble_batch(
-        self, documents: Sequence[LongDocument], segments: Sequence[list[list[SentenceTokens]]], keys: list[int]
-    ) -> LongBatch:
+    def assemble_batch(self, documents: Sequence[LongDocument], segments: Sequence[list[Segment]]) -> LongBatch:
         """Assemble segments and the examples of their documents into one batch."""
         arrays = fill_arrays(documents, segments, self.tokenizer, self.length)
         examples = [document.example for document in documents]
@@ -218,7 +219,7 @@ class LongDataset(AssembledDataset):
             max_facts=max(len(example.facts) for example in examples),
             next_sentence_labels=torch.tensor([document.follows for document in documents]),
             word_starts=word_start_mask(self.tokenizer)[tokens],
-            mask_seeds=torch.tensor(keys),
+            mask_seeds=torch.tensor([document.mask_seed for document in documents]),
             mask_id=torch.tensor(self.tokenizer.mask),
             ordinary_ids=ordinary_ids_of(self.tokenizer),
         )
@@ -233,10 +234,7 @@ def mark_article_sentence(sentence: SentenceTokens, example: LongExample) -> Sen
 
 
 def fill_arrays(
-    documents: Sequence[LongDocument],
-    segments: Sequence[list[list[SentenceTokens]]],
-    tokenizer: SubwordTokenizer,
-    length: int,
+    documents: Sequence[LongDocument], segments: Sequence[list[Segment]], tokenizer: SubwordTokenizer, length: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Fill arrays of tokens, sentence numbers (-1: none) and fact numbers, b s n each."""
     shape = (len(segments), max(max(len(sentence_facts) for sentence_facts in segments), 1), length)
@@ -278,14 +276,3 @@ def add_special_tokens(ids: np.ndarray, tokenizer: SubwordTokenizer) -> np.ndarr
 def word_start_mask(tokenizer: SubwordTokenizer) -> Tensor:
     """Mask the ids that begin a word: all but continuation pieces (##)."""
     return torch.tensor([not piece.startswith("##") for piece in tokenizer.pieces])
-
-
-@lru_cache(maxsize=4)
-def ordinary_ids_of(tokenizer: SubwordTokenizer) -> Tensor:
-    """List all ids but those of special tokens."""
-    return torch.tensor([token_id for token_id in range(len(tokenizer)) if token_id not in tokenizer.special_ids])
-
-
-def hash_values(*values: object) -> int:
-    """Hash values to a 62-bit number."""
-    return Random("/".join(str(value) for value in values)).getrandbits(62)

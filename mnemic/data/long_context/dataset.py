@@ -35,9 +35,9 @@ class LongSource(DataSource):
     layout: ClassVar[Layout] = "segments"
     objectives: ClassVar[Names] = ("bert-mass", "segment-next-token")
     suggestions: ClassVar[Names] = (
-        "evaluate --model {run}",
-        "read --model {run} --state notes.mem FILE",
-        'ask --state notes.mem "Where is Mary?"',
+        "evaluate {run}",
+        "text read notes.mem --model {run} FILE",
+        'text ask notes.mem "Where is Mary?"',
     )
     length: int = 128
     segments: int = 4
@@ -66,10 +66,6 @@ class BackgroundSource(LongSource):
     @property
     def background(self) -> str:
         """Return the folder or file of the background text; empty: it is generated."""
-        raise NotImplementedError
-
-    def read_split(self, split: Split) -> list[StoryExample]:
-        """Read or generate the examples of a split."""
         raise NotImplementedError
 
     def load(self) -> LoadedData[LongDataset]:
@@ -195,7 +191,7 @@ class LongDocuments(BackgroundSource):
     prediction.
     """
 
-    suggestions: ClassVar[Names] = ("evaluate --model {run}",)  # its queries are words, not questions
+    suggestions: ClassVar[Names] = ("evaluate {run}",)  # its queries are words, not questions
     tasks: ClassVar[Sequence[int]] = (0,)
     folder: str = ""
     count: int = 10_000

@@ -5,7 +5,7 @@ Everything is an iterator: a sample of ten million tokens is never in memory as 
 
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,9 @@ class SentenceTokens(NamedTuple):
     ids: np.ndarray
     fact: int = -1  # index of the sentence in the story; -1 = background
     paragraph_tokens: int = 0  # tokens of the paragraph that this sentence begins; 0 = none
+
+
+Segment: TypeAlias = list[SentenceTokens]  # of at most so many tokens as a model reads at once
 
 
 def hide_story(
@@ -98,13 +101,13 @@ def draw_excerpt(
         yield SentenceTokens(story[number], number)
 
 
-def cut_segments(sentences: Iterable[SentenceTokens], max_tokens: int) -> Iterator[list[SentenceTokens]]:
+def cut_segments(sentences: Iterable[SentenceTokens], max_tokens: int) -> Iterator[Segment]:
     """Group sentences into segments of at most ``max_tokens`` tokens.
 
     Only a sentence longer than that is split. A paragraph begins a segment unless all of it fits
     into the current one. Without sentences there is one empty segment.
     """
-    segment: list[SentenceTokens] = []
+    segment: Segment = []
     size = 0
     has_yielded = False
     for sentence in sentences:

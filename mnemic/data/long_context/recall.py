@@ -5,7 +5,7 @@ Both generate ``StoryExample``s, which can be hidden in background text like bAb
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from mnemic.data.babi.format import StoryExample
 
@@ -48,7 +48,5 @@ def make_copy_examples(num_examples: int, num_words: int, seed: int) -> list[Sto
     return examples
 
 
-EXAMPLE_MAKERS: Mapping[RecallTask, Callable[[int, int, int], list[StoryExample]]] = {
-    "keys": make_key_value_examples,
-    "copies": make_copy_examples,
-}
+ExampleMaker: TypeAlias = Callable[[int, int, int], list[StoryExample]]
+EXAMPLE_MAKERS: Mapping[RecallTask, ExampleMaker] = {"keys": make_key_value_examples, "copies": make_copy_examples}

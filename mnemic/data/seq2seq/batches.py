@@ -4,14 +4,14 @@ Shapes: e pairs of the dataset, b pairs of a batch, n tokens of a source, m toke
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mnemic.data.batches import locate_tokens
+from mnemic.data.batches import TensorDataset, locate_tokens
 from mnemic.data.text_tasks.examples import LabeledExample, TextError
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.text import SubwordTokenizer
@@ -41,38 +41,25 @@ class RaggedTexts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seq2SeqDataset:
+class Seq2SeqDataset(TensorDataset):
     """Pairs of a source text and an answer text on one device."""
 
     metrics: ClassVar[str] = "seq2seq"
     metric: ClassVar[str] = "exact"  # that selects the best weights
     num_unknown: ClassVar[int] = 0  # any text can be generated, also if it is not in training
-    num_uniforms: ClassVar[int] = 0  # batches are not random
     examples: Sequence[LabeledExample]
     tokenizer: SubwordTokenizer
     source: RaggedTexts
     answer: RaggedTexts  # with start and end tokens
+    lengths: Tensor  # e, tokens of source and answer
 
     def __len__(self) -> int:
         return len(self.examples)
 
     @property
-    def device(self) -> torch.device:
-        return self.source.ids.device
-
-    @property
-    def lengths(self) -> Tensor:
-        return self.source.lengths + self.answer.lengths
-
-    @property
     def token_counts(self) -> Tensor:
         """Return the tokens read and the tokens of each source, e 2: the same numbers."""
         return self.source.lengths.unsqueeze(1).expand(-1, 2)
-
-    def to(self, device: torch.device | str) -> "Seq2SeqDataset":
-        """Return this dataset on another device."""
-        source, answer = (RaggedTexts(*(tensor.to(device) for tensor in texts)) for texts in (self.source, self.answer))
-        return replace(self, source=source, answer=answer)
 
     def batch(
         self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
@@ -104,9 +91,7 @@ def make_seq2seq_dataset(
         all_ids = torch.tensor([token_id for ids in sequences for token_id in ids], dtype=torch.long)
         return RaggedTexts(all_ids, torch.tensor([0, *accumulate(map(len, sequences))]))
 
-    return Seq2SeqDataset(
-        examples=examples,
-        tokenizer=tokenizer,
-        source=encode_texts([example.text for example in examples]),
-        answer=encode_texts([example.label for example in examples]),
-    )
+    source = encode_texts([example.text for example in examples])
+    answer = encode_texts([example.label for example in examples])
+    lengths = source.lengths + answer.lengths
+    return Seq2SeqDataset(examples=examples, tokenizer=tokenizer, source=source, answer=answer, lengths=lengths)

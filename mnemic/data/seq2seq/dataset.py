@@ -9,8 +9,8 @@ from mnemic.data.contract import Layout, Names, Split
 from mnemic.data.seq2seq.batches import Seq2SeqDataset, make_seq2seq_dataset
 from mnemic.data.seq2seq.dates import generate_dates
 from mnemic.data.text_tasks.examples import LabeledExample, TextError
-from mnemic.data.text_tasks.labelled import read_labeled
 from mnemic.data.text_tasks.splits import TextFiles, TextSource
+from mnemic.data.text_tasks.tables import read_labeled
 from mnemic.recipe import ConfigError
 from mnemic.text import SubwordTokenizer, Tokenizer
 

@@ -4,10 +4,10 @@ Shapes: e texts of the dataset, w windows, t tokens of all windows, b texts of a
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -85,14 +85,6 @@ class TextDataset(TensorDataset):
     def token_offsets(self, index: int) -> list[tuple[int, int]]:
         """Return the character span of each token of a text."""
         return self.encode_text(self.examples[index].text).offsets
-
-    def to(self, device: torch.device | str) -> Self:
-        """Return this dataset on another device."""
-        moved = super().to(device)
-        if self.retrieval is None:
-            return moved
-        questions, texts, gold_texts = self.retrieval
-        return replace(moved, retrieval=RetrievalTest(questions.to(device), texts.to(device), gold_texts))
 
     def batch(
         self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None

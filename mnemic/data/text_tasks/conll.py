@@ -4,7 +4,7 @@ Words are joined by blanks, so that offsets mean the same as in running text.
 """
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 
 from mnemic.data.text_tasks.examples import TaggedExample, TextError
@@ -49,8 +49,6 @@ def read_conll(path: Path, *, strip_digits: bool = False) -> list[TaggedExample]
 
 def join_words(words: Sequence[str], tags: Sequence[str]) -> TaggedExample:
     """Join the words of a sentence by blanks, and keep their spans."""
-    word_spans, start = [], 0
-    for word in words:
-        word_spans.append((start, start + len(word)))
-        start += len(word) + 1
-    return TaggedExample(" ".join(words), tuple(word_spans), tuple(tags))
+    starts = accumulate((len(word) + 1 for word in words), initial=0)
+    word_spans = tuple((start, start + len(word)) for start, word in zip(starts, words))
+    return TaggedExample(" ".join(words), word_spans, tuple(tags))

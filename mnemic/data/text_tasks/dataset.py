@@ -15,9 +15,9 @@ from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.data.text_tasks.conll import OUTSIDE_TAG, read_conll
 from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, encode_tagged
 from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TaggedExample, TextError
-from mnemic.data.text_tasks.labelled import read_labeled
 from mnemic.data.text_tasks.splits import WindowFiles
 from mnemic.data.text_tasks.squad import read_squad
+from mnemic.data.text_tasks.tables import read_labeled
 from mnemic.text import Tokenizer
 
 Labels = Literal["names", "numbers"]
@@ -39,7 +39,6 @@ class ClassFiles(WindowFiles):
     reads_segments: ClassVar[bool] = True
     files: ClassVar[str] = "text"
     alternative: ClassVar[str] = "your own .tsv or .jsonl files"
-    paired: ClassVar[bool] = False
     columns: Mapping[str, Any] = field(default_factory=dict)
     labels: Labels = "names"
     metric: Metric = "accuracy"
@@ -49,6 +48,11 @@ class ClassFiles(WindowFiles):
         if (self.labels == "numbers") != (self.metric in NUMBER_METRICS):
             expected = "pearson or spearman" if self.labels == "numbers" else "accuracy, f1 or matthews"
             raise TextError(f"data.metric for labels that are {self.labels} is {expected}")
+
+    @classmethod
+    def fitting_objectives(cls, spec: Mapping[str, Any]) -> Names:
+        """Return the kinds of objective for classes, or for numbers."""
+        return ("numbers",) if spec.get("labels") == "numbers" else ("classes",)
 
     def read_file(self, path: Path) -> list[LabeledExample]:
         """Read the texts or pairs of one file."""
@@ -88,7 +92,7 @@ class PairFiles(ClassFiles):
     reads_segments: ClassVar[bool] = False
     input_description: ClassVar[str] = "compares two texts"
     input_fields: ClassVar[tuple[Names, ...]] = (("text_a", "text_b"), ("sentence1", "sentence2"))
-    suggestions: ClassVar[Names] = ("evaluate --model {run}", "read --model {run} FILE.jsonl")
+    suggestions: ClassVar[Names] = ("evaluate {run}", "predict --model {run} FILE.jsonl")
     paired: ClassVar[bool] = True
 
 
@@ -101,7 +105,7 @@ class SquadFiles(WindowFiles):
     alternative: ClassVar[str] = "your own of the same form"
     input_description: ClassVar[str] = "answers questions about texts"
     input_fields: ClassVar[tuple[Names, ...]] = (("question", "text"),)
-    suggestions: ClassVar[Names] = ("evaluate --model {run}", 'read --model {run} --question "Who …?" FILE')
+    suggestions: ClassVar[Names] = ("evaluate {run}", 'predict --model {run} --question "Who …?" FILE')
     test_file: str = "dev"
     length: int = 384
     overlap: int = 128

@@ -83,10 +83,7 @@ def encode_questions(examples: Sequence[QuestionExample], tokenizer: Tokenizer, 
 
 def find_answer_tokens(offsets: Sequence[tuple[int, int]], example: QuestionExample) -> tuple[int, int] | None:
     """Find the first and last token of the answer; None if there is no answer."""
-    if example.start < 0:
-        return None
-    answer_end = example.start + len(example.answers[0])
-    tokens = [token for token, (start, end) in enumerate(offsets) if start < answer_end and end > example.start]
+    tokens = example.find_answer(offsets)
     return (tokens[0], tokens[-1]) if tokens else None
 
 

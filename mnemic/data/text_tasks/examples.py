@@ -1,5 +1,6 @@
 """Examples of text files, one class per kind, and the error of bad files."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -23,6 +24,13 @@ class QuestionExample(NamedTuple):
     answers: tuple[str, ...]
     start: int  # of the first answer in the text; -1 without an answer
     question_id: str
+
+    def find_answer(self, spans: Sequence[tuple[int, int]]) -> list[int]:
+        """Find the spans of the text that overlap the first answer; none without an answer."""
+        if self.start < 0:
+            return []
+        answer_end = self.start + len(self.answers[0])
+        return [index for index, (start, end) in enumerate(spans) if start < answer_end and end > self.start]
 
 
 class TaggedExample(NamedTuple):

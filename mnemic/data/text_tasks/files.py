@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mnemic.data.corpora.files import OPENERS, READ_ERRORS
+from mnemic.data.corpora.read_documents import OPENERS, READ_ERRORS
 from mnemic.data.text_tasks.examples import TextError
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import ClassVar
@@ -10,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from mnemic.data.contract import Names, Split
+from mnemic.data.contract import Data, LoadedData, Names, Split, check_minimum, check_share
 from mnemic.data.text_tasks.batches import RetrievalTest, TextDataset
 from mnemic.data.text_tasks.dataset import SquadFiles
 from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, find_answer_tokens
@@ -38,6 +37,7 @@ class ArticleFiles(SquadFiles):
     """
 
     objectives: ClassVar[Names] = ("retrieve-and-read",)
+    calibrates_no_answer: ClassVar[bool] = True
     validation: float = 0.03
     negatives: float = 0.28
     other_articles: float = 0.25
@@ -48,54 +48,29 @@ class ArticleFiles(SquadFiles):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("negatives", "other_articles", "validation"):
-            if not 0 <= getattr(self, name) < 1:
-                value = getattr(self, name)
-                raise ConfigError(f"data.{name} is a share from 0 to below 1, not {value}")
+            check_share(name, getattr(self, name))
         for name in ("articles", "passages", "questions_per_passage"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"data.{name} is at least 1, not {getattr(self, name)}")
+            check_minimum(name, getattr(self, name), 1)
 
     def read_file(self, path: Path) -> list[list[QuestionExample]]:
         """Read the articles of one file."""
         return read_articles(path)
 
-    def load(self) -> "ArticleData":
-        """Read the training articles, train the tokenizer, encode the training dataset."""
+    def load(self) -> Data:
+        """Read the training and validation articles, and train the tokenizer."""
         articles = self.read_split("train")
         texts = self.list_texts([example for article in articles for example in article])
         tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=list(texts))
         options = (self.negatives, self.other_articles, self.articles, self.passages, self.questions_per_passage)
         train = make_retrieval_dataset(articles, tokenizer, RetrievalMix(self.length, *options))
-        return ArticleData(self, tokenizer, train)
+        sizes = {"vocab": len(tokenizer), "max_length": self.length}
+        return LoadedData(tokenizer, sizes, train, self.dataset("validation", tokenizer))
 
     def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> TextDataset:
         """Return each question with its text and with a wrong one, and the retrieval test."""
         articles = self.read_split(split)
         distractor_articles = self.read_split("train") + (self.read_split("validation") if split == "test" else [])
         return make_evaluation_dataset(articles, tokenizer, self.window_options, distractor_articles)
-
-
-@dataclass(frozen=True)
-class ArticleData:
-    """Loaded data of articles; validation and test are read on demand."""
-
-    files: ArticleFiles
-    tokenizer: Tokenizer
-    train: RetrievalDataset
-    generated_tasks: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {"vocab": len(self.tokenizer), "max_length": self.files.length}
-
-    @cached_property
-    def validation(self) -> TextDataset:
-        return self.files.dataset("validation", self.tokenizer)
-
-    @cached_property
-    def test(self) -> TextDataset:
-        return self.files.dataset("test", self.tokenizer)
 
 
 def make_retrieval_dataset(articles: Sequence[Article], tokenizer: Tokenizer, mix: RetrievalMix) -> RetrievalDataset:

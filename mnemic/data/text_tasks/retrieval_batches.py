@@ -146,8 +146,9 @@ class RetrievalDataset(AssembledDataset):
         question = first_question[:, None] + (uniforms[..., 1:].flatten(0, 1) * num_questions[:, None]).long()
         max_tokens = self.mix.max_tokens - self.num_special[0] - self.num_special[2]
         questions, texts = self.question_spans[question.flatten()], self.text_spans[text]
+        longest = torch.tensor([len(self.token_pool), max_tokens])  # start and length
         windows = [
-            WindowSpans(torch.zeros_like(spans), truncate_spans(spans, max_tokens), torch.zeros(len(spans)).bool())
+            WindowSpans(torch.zeros_like(spans), torch.minimum(spans, longest), torch.zeros(len(spans)).bool())
             for spans in (questions, texts)
         ]
         gold_texts = torch.arange(len(text)).repeat_interleave(self.mix.questions_per_text)
@@ -232,8 +233,3 @@ def draw_other(excluded: Tensor, first: Tensor | int, count: Tensor | int, unifo
     """Draw from the ``count`` numbers from ``first`` on, without ``excluded``, one of them."""
     numbers = first + (uniforms * (count - 1)).long()
     return numbers + (numbers >= excluded)
-
-
-def truncate_spans(spans: Tensor, max_tokens: int) -> Tensor:
-    """Cut spans (m 2, start and length) to at most ``max_tokens`` tokens."""
-    return torch.stack([spans[:, 0], spans[:, 1].clamp(max=max_tokens)], 1)

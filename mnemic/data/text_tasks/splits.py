@@ -6,8 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
-from mnemic.data.contract import Data, DataSource, Layout, LoadedData, Split
-from mnemic.data.text_tasks.examples import TextError
+from mnemic.data.contract import Data, DataSource, Layout, LoadedData, Split, check_share
 from mnemic.data.text_tasks.files import find_file
 from mnemic.recipe import build
 from mnemic.text import TOKENIZERS, Tokenizer, WindowOptions, load_subword_tokenizer, load_tokenizer
@@ -33,10 +32,6 @@ class TextSource(DataSource):
 
     tokenizer: Mapping[str, Any]
     length: int  # the most tokens that a model reads at once
-
-    def read_split(self, split: Split) -> list[Any]:
-        """Read or generate the examples of one split."""
-        raise NotImplementedError
 
     def list_texts(self, examples: Sequence[Any]) -> Iterable[str]:
         """List the texts that the tokenizer is trained on."""
@@ -99,8 +94,7 @@ class TextFiles(TextSource):
 
     def read_split(self, split: Split) -> list[Any]:
         """Read the examples of one split from the only file it needs."""
-        if not 0 <= self.validation < 1:
-            raise TextError(f"data.validation is a share from 0 to below 1, not {self.validation}")
+        check_share("validation", self.validation)
         if split == "test":
             return self.read_file(find_file(self.folder, self.test_file)) if self.test_file else []
         if self.validation_file and split == "validation":

@@ -10,10 +10,7 @@ true, ``mask`` may be a ``PackedMask``: packed sequences that attend only to the
 from collections.abc import Callable
 from typing import Any
 
-from mnemic.encode.attention.full import FullAttention
-from mnemic.encode.attention.heads import HeadProjection, KeyValues
+from mnemic.encode.attention.full import FullAttention, KeyValues
 from mnemic.encode.attention.masked import MaskedAttention
 
 ATTENTIONS: dict[str, Callable[..., Any]] = {"full": FullAttention, "masked": MaskedAttention}
-
-__all__ = ["ATTENTIONS", "FullAttention", "HeadProjection", "KeyValues", "MaskedAttention"]

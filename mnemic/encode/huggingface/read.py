@@ -40,6 +40,11 @@ def load_encoder(folder: str | Path) -> Pretrained:
     It needs config.json and model.safetensors (or its index and shards); the tokenizer comes from
     tokenizer.json or vocab.txt and is None where there is neither. Weights that the encoder does
     not use are in ``unused``. The encoder is in eval mode.
+
+    >>> loaded = mnemic.load_encoder("all-MiniLM-L6-v2")  # a folder
+    >>> ids = torch.tensor([loaded.tokenizer.encode("A text of nine tokens.").ids])
+    >>> loaded.encoder(ids, torch.ones_like(ids, dtype=torch.bool)).shape
+    torch.Size([1, 9, 384])
     """
     folder = Path(folder)
     config = read_json(folder / CONFIG_FILE, hint=FOLDER_HINT)
@@ -87,9 +92,7 @@ def pop_pooler(weights: dict[str, Tensor], family: Family, width: int) -> Pooler
     if family.pooler is None or not weights.keys() >= set(names):
         return None
     pooler = Pooler(width)
-    with torch.no_grad():
-        for name, weight in zip(names, (pooler.dense.weight, pooler.dense.bias)):
-            weight.copy_(weights.pop(name))
+    pooler.dense.load_state_dict({name.rpartition(".")[2]: weights.pop(name) for name in names})
     return pooler.eval()
 
 
@@ -110,7 +113,13 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     if (folder / WEIGHTS_FILE).is_file():
         return read_safetensors(folder / WEIGHTS_FILE)
     if not (folder / INDEX_FILE).is_file():
-        raise ValueError(missing_weights_message(folder))
+        pickled = [name for name in PICKLE_FILES if (folder / name).is_file()]
+        raise ValueError(
+            f"{folder} has {pickled[0]} but no {WEIGHTS_FILE}; mnemic opens no pickled weights, which can run a "
+            f"stranger's code: where you trust them, convert them by {CONVERT_COMMAND}"
+            if pickled
+            else f"{folder} has no {WEIGHTS_FILE} and no {INDEX_FILE}"
+        )
     index = read_json(folder / INDEX_FILE).get("weight_map")
     if not isinstance(index, dict) or not all(isinstance(file_name, str) for file_name in index.values()):
         raise ValueError(f"{folder / INDEX_FILE} has no 'weight_map' of names and files")
@@ -128,15 +137,3 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except SafetensorError as error:
         raise ValueError(f"{path} is no valid safetensors file: {error}") from None
-
-
-def missing_weights_message(folder: Path) -> str:
-    """Format the error message for a folder without safetensors weights."""
-    pickled = [name for name in PICKLE_FILES if (folder / name).is_file()]
-    if pickled:
-        return (
-            f"{folder} has {pickled[0]} but no {WEIGHTS_FILE}; mnemic opens no pickled weights, "
-            f"which can run a stranger's code: where you trust them, convert them by "
-            f"{CONVERT_COMMAND}"
-        )
-    return f"{folder} has no {WEIGHTS_FILE} and no {INDEX_FILE}"

@@ -41,8 +41,8 @@ SUPPORTED_VALUES: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-def find_family(config: Mapping[str, Any], path: object) -> Family:
-    """Return the family of a config.json; ValueError if mnemic cannot read it."""
+def shape_from_config(config: Mapping[str, Any], path: object) -> EncoderShape:
+    """Read an encoder's sizes from a config.json; ValueError if mnemic cannot read it."""
     kind = config.get("model_type")
     if kind not in FAMILIES:
         raise ValueError(
@@ -52,18 +52,13 @@ def find_family(config: Mapping[str, Any], path: object) -> Family:
     for key, allowed in SUPPORTED_VALUES.items():
         if config.get(key) not in allowed:
             raise ValueError(f"{path} has {key} {config[key]!r}; mnemic reads only {key} {allowed[0]!r}")
-    return FAMILIES[kind]
-
-
-def shape_from_config(config: Mapping[str, Any], path: object) -> EncoderShape:
-    """Read an encoder's sizes from a config.json."""
-    family = find_family(config, path)
+    family = FAMILIES[kind]
     sizes: dict[str, Any] = dict(family.defaults)
     for size, key in family.sizes.items():
         if key in config:
             sizes[size] = config[key]
         if size not in sizes:
-            raise ValueError(f"{path} has no {key!r}; a {config['model_type']} needs it")
+            raise ValueError(f"{path} has no {key!r}; a {kind} needs it")
         expected = EncoderShape.__annotations__[size]
         if not isinstance(sizes[size], (int, float) if expected is float else expected):
             raise ValueError(f"{path}: {key} is {sizes[size]!r}; expected {expected.__name__}")
@@ -71,7 +66,7 @@ def shape_from_config(config: Mapping[str, Any], path: object) -> EncoderShape:
         raise ValueError(f"{path} has the activation {sizes['activation']!r}; known are {join_words(ACTIVATIONS)}")
     sizes["activation"] = ACTIVATIONS[sizes["activation"]]
     sizes["length"] -= count_offset_rows(config, family)
-    if config["model_type"] == "electra" and sizes["narrow"] == sizes["width"]:
+    if kind == "electra" and sizes["narrow"] == sizes["width"]:
         sizes["narrow"] = 0
     return EncoderShape(**sizes)
 
@@ -138,7 +133,7 @@ def shape_of_encoder(encoder: TransformerEncoder) -> EncoderShape:
     inner_embeddings: Any = embeddings.narrow if isinstance(embeddings, FactorizedEmbeddings) else embeddings
     blocks: list[Any] = list(encoder.stack.blocks)
     block = blocks[0]
-    num_unique = len({id(block) for block in blocks})
+    num_unique = len(set(blocks))
     if problems := list(find_incompatibilities(inner_embeddings, block)):
         raise ValueError(f"Hugging Face has no model like this encoder: {join_words(problems)}")
     return EncoderShape(
@@ -177,9 +172,5 @@ def find_incompatibilities(embeddings: Any, block: Any) -> Iterator[str]:
 
 def number_unique_blocks(encoder: TransformerEncoder) -> dict[str, str]:
     """Number the blocks with weights of their own: index in the stack → number."""
-    numbers: dict[int, str] = {}
-    block_numbers = {}
-    for index, block in enumerate(encoder.stack.blocks):
-        if id(block) not in numbers:
-            numbers[id(block)] = block_numbers[str(index)] = str(len(numbers))
-    return block_numbers
+    blocks = list(encoder.stack.blocks)
+    return {str(blocks.index(block)): str(number) for number, block in enumerate(dict.fromkeys(blocks))}

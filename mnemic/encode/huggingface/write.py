@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from mnemic.encode.huggingface.families import FAMILIES, Family, huggingface_name
+from mnemic.encode.huggingface.families import FAMILIES, huggingface_name
 from mnemic.encode.huggingface.read import CONFIG_FILE, POSITION_TABLE, WEIGHTS_FILE, Pretrained
 from mnemic.encode.huggingface.shape import (
     EncoderShape,
@@ -37,9 +37,13 @@ def save_encoder(folder: str | Path, pretrained: Pretrained) -> None:
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there and not empty; give the name of a new folder")
-    family, shape = match_family(pretrained)
+    name, shape = pretrained.family, shape_of_encoder(pretrained.encoder)
+    if name not in FAMILIES:
+        raise ValueError(f"no family {name!r}; mnemic writes {join_words(FAMILIES)}")
+    if missing := find_missing_features(name, shape):
+        raise ValueError(f"{name} has no {join_words(missing)}; choose another of {join_words(FAMILIES)}")
     config = build_config(pretrained, shape)
-    weights = collect_weights(pretrained, shape, count_offset_rows(config, family))
+    weights = collect_weights(pretrained, shape, count_offset_rows(config, FAMILIES[name]))
     temporary = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -59,16 +63,6 @@ def find_simplest_family(encoder: TransformerEncoder) -> str:
         if not find_missing_features(name, shape_of_encoder(encoder)):
             return name
     raise ValueError(f"none of {join_words(FAMILIES)} holds this encoder; see `mnemic export --help`")
-
-
-def match_family(pretrained: Pretrained) -> tuple[Family, EncoderShape]:
-    """Return the family and the shape; ValueError if the family cannot hold the encoder."""
-    name, shape = pretrained.family, shape_of_encoder(pretrained.encoder)
-    if name not in FAMILIES:
-        raise ValueError(f"no family {name!r}; mnemic writes {join_words(FAMILIES)}")
-    if missing := find_missing_features(name, shape):
-        raise ValueError(f"{name} has no {join_words(missing)}; choose another of {join_words(FAMILIES)}")
-    return FAMILIES[name], shape
 
 
 def find_missing_features(name: str, shape: EncoderShape) -> list[str]:

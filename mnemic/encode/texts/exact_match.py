@@ -44,8 +44,8 @@ class ExactMatch(nn.Module):
     ) -> None:
         super().__init__()
         if not 1 <= channels < width or not weight > 0:
-            values = f"{channels} of {width}, weight = {weight}"
-            raise ValueError(f"exact takes from 1 to width - 1 channels and a weight > 0, not {values}")
+            limits = "from 1 to width - 1 channels and a weight > 0"
+            raise ValueError(f"exact takes {limits}, not {channels} of {width}, {weight = }")
         self.width, self.vocab, self.channels = width, vocab, channels
         sizes = {"vocab": vocab, "unseen": unseen, "tables": tables, "max_length": max_length}
         self.of = build(TEXT_ENCODERS, encoder, width=width - channels, **sizes)

@@ -42,10 +42,9 @@ class MaskedBag(nn.Module):
     def forward(self, tokens: Tensor, mask: Tensor, context: None = None) -> Tensor:
         """Encode texts: ``tokens``, ``mask``: u w → states u t d."""
         if tokens.shape[-1] > self.masks.shape[1]:
-            max_words = self.masks.shape[1]
             raise ValueError(
                 f"a text of {tokens.shape[-1]} words, but this network has masks for the places of "
-                f"at most {max_words}; say it in shorter sentences"
+                f"at most {self.masks.shape[1]}; say it in shorter sentences"
             )
         is_small = self.words.shape[0] <= MAX_DENSE_VOCAB
         return self.sum_by_one_hot(tokens, mask) if is_small else self.sum_by_lookup(tokens, mask)

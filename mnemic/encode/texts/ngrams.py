@@ -25,8 +25,7 @@ class Ngrams(nn.Module):
     def __init__(self, width: int, vocab: int, *, tables: int = 1, max_n: int = 3, buckets: int = 1024) -> None:
         super().__init__()
         if not 1 <= max_n <= len(HASH_MULTIPLIERS) or buckets < 1:
-            values = f"most = {max_n}, buckets = {buckets}"
-            raise ValueError(f"ngrams takes most from 1 to 3 and buckets ≥ 1, not {values}")
+            raise ValueError(f"ngrams takes most from 1 to 3 and buckets ≥ 1, not most = {max_n}, {buckets = }")
         self.width, self.vocab, self.max_n, self.buckets = width, vocab, max_n, buckets
         self.bag = Bag(width, vocab + buckets * (max_n > 1), tables=tables, position=False)
         with torch.no_grad():

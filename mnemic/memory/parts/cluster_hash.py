@@ -14,7 +14,7 @@ class ClusterHash:
 
     Weston et al. 2015a, section 3.3. As ``KeyHash``, but its buckets are k-means clusters of word
     vectors instead of words. The best number of clusters depends on the data: in 1M slots 4,000
-    found more than 1,000, and were faster (docs/results.md).
+    found more than 1,000, and were faster (docs/explain/results.md).
     """
 
     def __init__(

@@ -75,18 +75,11 @@ def margins_over(scores: PairwiseScores, reference: Tensor) -> Tensor:
     There are two, since s(x, y, y′) and −s(x, y′, y) may differ: −s(x, reference, y) and
     s(x, y, reference). The reference itself has margin 0.
     """
-    num_candidates = scores.as_winner.shape[-1]
+    as_winner, as_loser, older_bonus = scores
+    num_candidates = as_winner.shape[-1]
     positions = torch.arange(num_candidates, device=reference.device)
-    reference_index = reference.unsqueeze(-1)  # b m 1
-    has_date = (positions < num_candidates - 1) & (reference_index < num_candidates - 1)
-    reference_margins = (
-        scores.as_winner.gather(-1, reference_index)
-        - scores.as_loser
-        + scores.older_bonus * (has_date & (positions > reference_index))
-    )
-    candidate_margins = (
-        scores.as_winner
-        - scores.as_loser.gather(-1, reference_index)
-        + scores.older_bonus * (has_date & (positions < reference_index))
-    )
-    return torch.stack([-reference_margins, candidate_margins], 1) * (positions != reference_index).unsqueeze(1)
+    index = reference.unsqueeze(-1)  # b m 1
+    has_date = (positions < num_candidates - 1) & (index < num_candidates - 1)
+    reference_margins = as_winner.gather(-1, index) - as_loser + older_bonus * (has_date & (positions > index))
+    candidate_margins = as_winner - as_loser.gather(-1, index) + older_bonus * (has_date & (positions < index))
+    return torch.stack([-reference_margins, candidate_margins], 1) * (positions != index).unsqueeze(1)

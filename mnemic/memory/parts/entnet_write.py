@@ -59,7 +59,7 @@ def remaining_shares(gates: Tensor) -> Tensor:
     An input's gate times 1 − gate of all later inputs: as if an open gate replaced the slot's
     content. Together with the share of the initial content the shares sum to one. EntNet's actual
     update adds and normalizes; its exact shares can be computed too, but they name the same
-    sentence in the end: see docs/memory-networks.md.
+    sentence in the end: see docs/explain/memory-networks.md.
     """
     keep = 1 - gates
     later_keep = keep.flip(1).cumprod(1).flip(1)  # product over this input and all later ones

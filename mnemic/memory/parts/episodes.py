@@ -27,8 +27,7 @@ class DynamicMemory(AppendMemory):
     def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
         super().__init__()
         if passes < 1 or slots < 1:
-            received = f"passes = {passes}, slots = {slots}"
-            raise ValueError(f"a dynamic memory takes passes and slots ≥ 1, not {received}")
+            raise ValueError(f"a dynamic memory takes passes and slots ≥ 1, not {passes = }, {slots = }")
         self.num_passes, self.num_slots = passes, slots
         self.add_parts(width)
 

@@ -1,5 +1,7 @@
 """Forgetting policies of MemNN: which sentences a full memory drops (its H(x)).
 
+``score_salience(contents)`` scores the slots that are to stay, None to keep the newest.
+
 Shapes: b batch, s slots, t tables, d width.
 """
 
@@ -9,16 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.append import Slots, append_inputs
-from mnemic.memory.contract import Written
-
 
 class ForgetOldest(nn.Module):
-    """Append new sentences; a full memory drops the oldest."""
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor, *, max_slots: int) -> Written:
-        """Append the inputs; keep the newest ``max_slots``."""
-        return append_inputs(state, states, mask, max_slots=max_slots)
+    """Drop the oldest sentences of a full memory."""
 
     def score_salience(self, contents: Tensor) -> Tensor | None:
         """Return None: this policy scores nothing."""
@@ -26,7 +21,7 @@ class ForgetOldest(nn.Module):
 
 
 class ForgetUseless(nn.Module):
-    """Append new sentences; a full memory drops the least useful, old or new.
+    """Drop the least useful sentences of a full memory, old or new.
 
     Weston et al. 2015a, section 2: H may score the utility of each memory and overwrite the least
     useful; the paper did not try it and leaves the score open. Here it is ``u·tanh(m)`` with m a
@@ -38,10 +33,6 @@ class ForgetUseless(nn.Module):
         super().__init__()
         self.table = table
         self.vector = nn.Parameter(torch.randn(width) * 0.1)
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor, *, max_slots: int) -> Written:
-        """Append the inputs; keep the ``max_slots`` of highest score."""
-        return append_inputs(state, states, mask, max_slots=max_slots, salience=self.score_salience)
 
     def score_salience(self, contents: Tensor) -> Tensor:
         """Score the usefulness of slots: b s t d → b s."""

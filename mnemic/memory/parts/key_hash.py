@@ -38,9 +38,7 @@ class KeyHash:
         words, counts = pairs[:, 0].unique_consecutive(return_counts=True)
         self.slots_by_word = pairs[:, 1]
         ends = counts.cumsum(0)
-        self.range_of_word = {
-            word: (start, end) for word, start, end in zip(words.tolist(), (ends - counts).tolist(), ends.tolist())
-        }
+        self.range_of_word = dict(zip(words.tolist(), zip((ends - counts).tolist(), ends.tolist())))
 
     def __call__(self, question: Tensor) -> Tensor:
         """Select slots for each question (b w, word ids): b c, padded with -1."""

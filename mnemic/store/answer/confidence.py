@@ -55,7 +55,7 @@ class ConfidenceModel(NamedTuple):
         return [value / (1 + sum(exponentials)) for value in exponentials]
 
 
-# By python benchmarks/memory_confidence.py SQUAD --memory squad.db --questions 600
+# By python benchmarks/fit_confidence.py SQUAD --memory squad.db --questions 600
 FITTED = ConfidenceModel(word_overlap=1.049, score_gap=0.642, span_log_prob=0.403, answer_log_odds=0.790, bias=-2.140)
 # Answers of lower confidence are withheld: at most 1 in 10 unanswerable questions gets one.
 MIN_CONFIDENCE = 0.26

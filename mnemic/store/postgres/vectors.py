@@ -12,7 +12,7 @@ from mnemic.store.postgres.connection import PostgresConnection
 from mnemic.store.retrieve.sentence_keys import STORED_DTYPE, pack_sentence_vectors
 
 # With this many vectors there is an index (HNSW, Malkov & Yashunin 2018). For 100,000 of width 384
-# exact search takes ten times as long (benchmarks/postgres_vectors.py).
+# exact search takes ten times as long (benchmarks/postgres_vector_search.py).
 MIN_INDEXED_VECTORS = 100_000
 OVERSAMPLING, MAX_CANDIDATES = 2, 1000  # candidates of the index per result, and in all
 NUM_SAMPLED = 2000  # vectors from which mean and deviation are estimated

@@ -5,9 +5,9 @@
 per kind of file.
 """
 
-from mnemic.text.documents.find_files import FileListing, UnreadableFolder, find_files, may_be_file
+from mnemic.text.documents.find_files import FileListing, find_files, may_be_file
 from mnemic.text.documents.kinds import SUFFIXES, kind_of
-from mnemic.text.documents.passages import MAX_PASSAGE_TOKENS, Passage, Sentence, TokenCounter, split_passages
+from mnemic.text.documents.passages import Passage, Sentence, split_passages
 from mnemic.text.documents.piece import (
     Anchor,
     DocumentError,
@@ -18,27 +18,3 @@ from mnemic.text.documents.piece import (
     replace_unstorable,
 )
 from mnemic.text.documents.sandbox import DEFAULT_LIMITS, DocumentParser, Limits
-
-__all__ = [
-    "DEFAULT_LIMITS",
-    "MAX_PASSAGE_TOKENS",
-    "SUFFIXES",
-    "Anchor",
-    "DocumentError",
-    "DocumentParser",
-    "DocumentPart",
-    "DocumentPiece",
-    "FileListing",
-    "Limits",
-    "Note",
-    "Passage",
-    "Sentence",
-    "Title",
-    "TokenCounter",
-    "UnreadableFolder",
-    "find_files",
-    "kind_of",
-    "may_be_file",
-    "replace_unstorable",
-    "split_passages",
-]

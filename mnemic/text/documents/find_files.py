@@ -45,7 +45,8 @@ def find_files(paths: Sequence[str | Path], *, include: Sequence[str] = (), excl
             files[make_absolute(path)] = None
         elif path.is_dir():
             for file in walk_files(path, unreadable):
-                if is_included(file, path, include) and not matches_patterns(file, path, exclude):
+                is_included = matches_patterns(file, path, include) if include else file.suffix.lower() in SUFFIXES
+                if is_included and not matches_patterns(file, path, exclude):
                     files[make_absolute(file)] = None
                 else:
                     num_skipped += 1
@@ -68,11 +69,6 @@ def may_be_file(path: str | Path) -> bool:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError as error:
         return error.errno not in MISSING_ERRORS
-
-
-def is_included(file: Path, folder: Path, include: Sequence[str]) -> bool:
-    """Check whether a file matches the patterns or, without any, is of a known kind."""
-    return matches_patterns(file, folder, include) if include else file.suffix.lower() in SUFFIXES
 
 
 def walk_files(folder: Path, unreadable: list[UnreadableFolder]) -> Iterator[Path]:

@@ -82,7 +82,7 @@ def split_piece(piece: DocumentPiece, count_tokens: TokenCounter, max_tokens: in
         elif piece.cuts is not None:  # a long row may have sentences
             row = DocumentPiece(piece.text[span.start : span.end], piece.anchors)
             for unit in split_piece(row, count_tokens, max_tokens):
-                yield unit._replace(span=shift_span(unit.span, span.start))
+                yield unit._replace(span=Span(span.start + unit.span.start, span.start + unit.span.end))
         else:
             yield from split_long_sentence(piece.text, span, count_tokens, max_tokens)
 
@@ -103,11 +103,6 @@ def split_long_sentence(text: str, span: Span, count_tokens: TokenCounter, max_t
             start, total = chunk.start, 0
         total += size
     yield SizedSpan(trim_span(text, Span(start, chunks[-1].end)), total)
-
-
-def shift_span(span: Span, distance: int) -> Span:
-    """Move a span by a number of characters."""
-    return Span(span.start + distance, span.end + distance)
 
 
 def build_passage(piece: DocumentPiece, units: Sequence[SizedSpan]) -> Passage:

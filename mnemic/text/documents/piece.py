@@ -7,9 +7,9 @@ position in the piece to the position of the same characters in the original.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and lone surrogates
 MIN_PIECE_LENGTH = 16_384  # characters; a piece may end at the next paragraph after it
@@ -56,6 +56,12 @@ class DocumentPiece(NamedTuple):
         return self.anchors[bisect_right(self.anchors, (position, float("inf"))) - 1]
 
 
+def make_piece(text: str, start: int, end: int, anchor: Anchor, page: int | None = None) -> DocumentPiece:
+    """Make a piece of ``text[start:end]``; ``anchor`` is that of the text in the original."""
+    line = anchor.line + text.count("\n", 0, start)
+    return DocumentPiece(text[start:end], (Anchor(0, anchor.origin + start, line),), page)
+
+
 def replace_unstorable(text: str) -> str:
     """Replace characters that no text file can hold by U+FFFD, keeping the length."""
     return _UNSTORABLE.sub("\ufffd", text)
@@ -74,9 +80,4 @@ class Title(NamedTuple):
 
 
 DocumentPart = DocumentPiece | Note | Title
-
-
-class FileReader(Protocol):
-    """A function that reads files of one kind."""
-
-    def __call__(self, path: Path) -> Iterator[DocumentPart]: ...
+FileReader = Callable[[Path], Iterator[DocumentPart]]  # reads files of one kind

@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import mnemic
@@ -61,9 +60,7 @@ class DocumentParser:
     def __enter__(self) -> "DocumentParser":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop_worker()
 
     def read(self, path: Path, kind: str) -> Iterator[DocumentPart]:

@@ -1,14 +1,14 @@
 """Load the tokenizer of a Hugging Face folder: tokenizer.json, or an older BERT's vocab.txt."""
 
-import json
 from pathlib import Path
-from typing import Any
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from mnemic.files import read_json
 from mnemic.text.tokenizers.contract import TOKENIZER_FILE
 from mnemic.text.tokenizers.load import load_tokenizer
 from mnemic.text.tokenizers.subwords import SubwordTokenizer
+from mnemic.text.tokenizers.trainers import SPECIAL_TOKENS, add_bert_template
 
 VOCAB_FILE, CONFIG_FILE = "vocab.txt", "tokenizer_config.json"
 UNSUPPORTED_FILES = ("merges.txt", "spiece.model", "sentencepiece.bpe.model")
@@ -38,7 +38,8 @@ def load_vocab_file(path: Path) -> SubwordTokenizer:
     ids = {piece.rstrip("\r"): number for number, piece in enumerate(pieces)}
     if missing := {"[UNK]", "[CLS]", "[SEP]"} - ids.keys():
         raise ValueError(f"{path} has no {min(missing)}; expected the vocabulary of a BERT")
-    config = read_tokenizer_config(path.with_name(CONFIG_FILE))
+    config_path = path.with_name(CONFIG_FILE)
+    config = read_json(config_path) if config_path.is_file() else {}
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(
         lowercase=config.get("do_lower_case", True),
@@ -47,22 +48,5 @@ def load_vocab_file(path: Path) -> SubwordTokenizer:
     )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(name, ids[name]) for name in ("[CLS]", "[SEP]")],
-    )
-    special = [name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in ids]
-    tokenizer.add_special_tokens(special)
-    return SubwordTokenizer(tokenizer)
-
-
-def read_tokenizer_config(path: Path) -> dict[str, Any]:
-    """Read a tokenizer_config.json; empty if the file is missing."""
-    if not path.is_file():
-        return {}
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no valid JSON: {error}") from None
-    return config if isinstance(config, dict) else {}
+    tokenizer.add_special_tokens([name for name in SPECIAL_TOKENS if name in ids])
+    return add_bert_template(tokenizer)

@@ -16,6 +16,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """Load a tokenizer from a ``tokenizer.json`` or the folder that holds one.
 
     A file with a ``kind`` is a word vocabulary of mnemic; any other is taken for Hugging Face's.
+
+    >>> tokenizer = mnemic.load_tokenizer(Path("all-MiniLM-L6-v2"))
+    >>> encoding = tokenizer.encode("Dracula, 1897")
+    >>> tokenizer.decode(encoding.ids)
+    'dracula, 1897'
     """
     file = path / TOKENIZER_FILE if path.is_dir() else path
     content = read_json(file)

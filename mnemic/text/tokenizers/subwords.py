@@ -47,7 +47,12 @@ class SubwordTokenizer:
         by_id = {number: piece for piece, number in self._ids.items()}
         # A file may skip ids; a network still needs a row for each of them.
         self.pieces = tuple(by_id.get(number, "") for number in range(max(by_id) + 1))
-        self._roles = _find_roles(self._ids)
+        self._roles = {
+            role: self._ids[name]
+            for role, names in SPECIAL_NAMES.items()
+            for name in reversed(names)  # the first one wins
+            if name in self._ids
+        }
         self.special_ids = _find_special_ids(tokenizer, self._roles)
         self._single_template, self._pair_template = _read_templates(tokenizer)
         # From here on this class adds the special tokens; the post-processor would only trim the
@@ -185,12 +190,6 @@ def _detect_kind(content: str) -> str:
     if '"ByteLevel"' in json.dumps([components["pre_tokenizer"], components["decoder"]]):
         return "byte-bpe"
     return components["model"]["type"].lower()
-
-
-def _find_roles(ids: dict[str, int]) -> dict[str, int]:
-    """Map each role that the vocabulary has a token for to that token's id."""
-    names_by_role = {role: [name for name in names if name in ids] for role, names in SPECIAL_NAMES.items()}
-    return {role: ids[names[0]] for role, names in names_by_role.items() if names}
 
 
 def _find_special_ids(tokenizer: tokenizers.Tokenizer, roles: dict[str, int]) -> frozenset[int]:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -39,7 +40,10 @@ def train_wordpiece(
     tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
     prepared_texts = _prepare_texts(texts, coverage)
     letters = _list_characters(tokenizer, prepared_texts)
-    continuations = [CONTINUATION_PREFIX + letter for letter in letters if _can_continue_word(tokenizer, letter)]
+    normalize, split = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str
+    # A letter that can stand inside a word: no Chinese character can.
+    inner_letters = [letter for letter in letters if len(split(normalize(f"a{letter}a"))) == 1]
+    continuations = [CONTINUATION_PREFIX + letter for letter in inner_letters]
     initial_tokens = _initial_tokens(vocab, letters + continuations)
     trainer = WordPieceTrainer(
         vocab_size=vocab,
@@ -48,7 +52,7 @@ def train_wordpiece(
         show_progress=False,
     )
     tokenizer.train_from_iterator(prepared_texts, trainer)
-    return _add_bert_template(_edit_json(tokenizer, _unmark_letters))
+    return add_bert_template(_edit_json(tokenizer, _unmark_letters))
 
 
 def train_bpe(
@@ -69,7 +73,7 @@ def train_bpe(
         vocab_size=vocab, special_tokens=initial_tokens, end_of_word_suffix=END_OF_WORD, show_progress=False
     )
     tokenizer.train_from_iterator(prepared_texts, trainer)
-    return _add_bert_template(_edit_json(tokenizer, _unmark_letters))
+    return add_bert_template(_edit_json(tokenizer, _unmark_letters))
 
 
 def train_byte_bpe(texts: Iterable[str], *, vocab: int = 30_000) -> SubwordTokenizer:
@@ -83,7 +87,7 @@ def train_byte_bpe(texts: Iterable[str], *, vocab: int = 30_000) -> SubwordToken
         vocab_size=vocab, special_tokens=SPECIAL_TOKENS, initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator(_prepare_texts(texts), trainer)
-    return _add_bert_template(tokenizer)
+    return add_bert_template(tokenizer)
 
 
 def train_unigram(
@@ -104,7 +108,7 @@ def train_unigram(
         vocab_size=vocab, special_tokens=SPECIAL_TOKENS, unk_token=SPECIAL_TOKENS[1], show_progress=False
     )
     tokenizer.train_from_iterator(prepared_texts, trainer)
-    return _add_bert_template(_edit_json(tokenizer, _make_scores_deterministic))
+    return add_bert_template(_edit_json(tokenizer, _make_scores_deterministic))
 
 
 TRAINERS = {"wordpiece": train_wordpiece, "bpe": train_bpe, "byte-bpe": train_byte_bpe, "unigram": train_unigram}
@@ -124,9 +128,7 @@ def _prepare_texts(texts: Iterable[str], coverage: float = 1.0) -> Iterable[str]
         raise ValueError("there is no text to learn from: the texts are none, or all of them blank")
     if coverage == 1.0:
         return _CleanTexts(reusable, {})
-    counts: Counter[str] = Counter()
-    for text in reusable:
-        counts.update(text)
+    counts = Counter(chain.from_iterable(reusable))
     max_dropped = (1 - coverage) * counts.total()
     rare = {}
     for letter, count in sorted(counts.items(), key=lambda pair: (pair[1], pair[0])):
@@ -156,24 +158,9 @@ class _CleanTexts:
 
 def _list_characters(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
     """List the characters that the model sees after normalization, in order."""
-    characters: set[str] = set()
-    for text in texts:
-        characters.update(tokenizer.normalizer.normalize_str(text))
-    pieces = (piece for letter in characters for piece, _ in _pre_tokenize(tokenizer, letter))
+    characters = set(chain.from_iterable(map(tokenizer.normalizer.normalize_str, texts)))
+    pieces = (piece for letter in characters for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(letter))
     return sorted({letter for piece in pieces for letter in piece})
-
-
-def _can_continue_word(tokenizer: Tokenizer, letter: str) -> bool:
-    """Check whether a letter can stand inside a word.
-
-    In WordPiece no Chinese character can.
-    """
-    return len(_pre_tokenize(tokenizer, tokenizer.normalizer.normalize_str(f"a{letter}a"))) == 1
-
-
-def _pre_tokenize(tokenizer: Tokenizer, text: str) -> list[tuple[str, tuple[int, int]]]:
-    """Split a text into words with their offsets."""
-    return tokenizer.pre_tokenizer.pre_tokenize_str(text)
 
 
 def _initial_tokens(vocab: int, letters: list[str]) -> list[str]:
@@ -198,13 +185,13 @@ def _make_normalizer(form: normalizers.Normalizer, lowercase: bool) -> normalize
     return normalizers.Sequence([normalizers.Lowercase(), form]) if lowercase else form
 
 
-def _add_bert_template(tokenizer: Tokenizer) -> SubwordTokenizer:
+def add_bert_template(tokenizer: Tokenizer) -> SubwordTokenizer:
     """Add BERT's template, [CLS] a [SEP] b [SEP], and wrap the tokenizer."""
     cls, sep = SPECIAL_TOKENS[2], SPECIAL_TOKENS[3]
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{cls} $A {sep}",
         pair=f"{cls} $A {sep} $B:1 {sep}:1",
-        special_tokens=[(cls, SPECIAL_TOKENS.index(cls)), (sep, SPECIAL_TOKENS.index(sep))],
+        special_tokens=[(name, tokenizer.token_to_id(name)) for name in (cls, sep)],
     )
     return SubwordTokenizer(tokenizer)
 
@@ -227,10 +214,8 @@ def _make_scores_deterministic(content: dict[str, Any]) -> None:
     The trainer leaves to the order of a hash the last digits of sums, and which forced letter gets
     which of the scores that it spaces 0.0001 apart from the lowest on.
     """
-    specials, learned = (
-        content["model"]["vocab"][: len(SPECIAL_TOKENS)],
-        content["model"]["vocab"][len(SPECIAL_TOKENS) :],
-    )
+    vocabulary = content["model"]["vocab"]
+    specials, learned = vocabulary[: len(SPECIAL_TOKENS)], vocabulary[len(SPECIAL_TOKENS) :]
     lowest = min(score for _, score in learned)
     forced = lowest + 0.0001 * sum(len(piece) == 1 for piece, _ in learned)
     scores = {piece: round(lowest if len(piece) == 1 and score <= forced else score, 3) for piece, score in learned}

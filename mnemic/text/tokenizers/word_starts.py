@@ -1,14 +1,11 @@
 """Find the tokens that begin a word, for whole-word masking."""
 
-import re
 import unicodedata
 from collections.abc import Sequence
 
-from mnemic.text.chinese import HAN
+from mnemic.text.chinese import IDEOGRAPH
 from mnemic.text.sentences import Span
 from mnemic.text.tokenizers.offsets import Offset
-
-_IDEOGRAPH = re.compile(f"[{HAN}]")
 
 
 def find_word_starts(text: str, offsets: Sequence[Offset], word_spans: Sequence[Span] = ()) -> list[bool]:
@@ -36,14 +33,10 @@ def find_chinese_words(text: str) -> list[Span]:
         import rjieba  # imported here: only Chinese texts need it
     except ModuleNotFoundError as error:
         raise ValueError("Chinese words need rjieba, which is not installed: pip install 'mnemic[chinese]'") from error
-    if not _IDEOGRAPH.search(text):
+    if not IDEOGRAPH.search(text):
         return []
     spans = (Span(start, end) for _, start, end in rjieba.tokenize(text))
-    return [word for word in spans if len(word_text := text[slice(*word)]) > 1 and _has_han(word_text)]
-
-
-def _has_han(word: str) -> bool:
-    return _IDEOGRAPH.search(word) is not None
+    return [span for span in spans if span.end - span.start > 1 and IDEOGRAPH.search(text, *span)]
 
 
 def _is_inside_word(text: str, position: int) -> bool:
@@ -57,4 +50,4 @@ def _is_word_character(character: str) -> bool:
         return character.isalnum()
     if unicodedata.category(character).startswith("M"):
         return True
-    return character.isalnum() and not _IDEOGRAPH.match(character)
+    return character.isalnum() and not IDEOGRAPH.match(character)

@@ -8,7 +8,7 @@ that is more than one word, such as the answer ``milk,football``: it is never sp
 import json
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -92,9 +92,7 @@ class WordTokenizer:
         """
         entries = {normalize_word(entry.strip()) for entry in extra}
         multiword = _collect_multiword_entries(entries)
-        counts: Counter[str] = Counter()
-        for text in texts:
-            counts.update(_iterate_words(text, multiword))
+        counts = Counter(word for text in texts for word in _iterate_words(text, multiword))
         max_words = len(counts)
         if vocab:
             max_words = vocab - 2 - len(entries)
@@ -148,7 +146,10 @@ class WordTokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Join the words of ids with blanks; padding is left out, unknown words stay visible."""
-        return " ".join(self._word_of(number) for number in ids if number != self.pad)
+        word_ids = [number for number in ids if number != self.pad]
+        if invalid := [number for number in word_ids if not 0 <= number < len(self)]:
+            raise ValueError(f"no word has the id {invalid[0]}; ids go from 0 to {len(self) - 1}")
+        return " ".join(self.vocabulary[number] for number in word_ids)
 
     def find_unknown_words(self, text: str) -> list[str]:
         """Return the words of a text that are not in the vocabulary, without repeats."""
@@ -159,12 +160,6 @@ class WordTokenizer:
         """Write the vocabulary to ``tokenizer.json``."""
         content = {"kind": self.kind, "words": self.vocabulary}
         write_tokenizer_file(folder, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
-
-    def _word_of(self, number: int) -> str:
-        """Return the word of an id; ValueError if the id is out of range."""
-        if not 0 <= number < len(self):
-            raise ValueError(f"no word has the id {number}; ids go from 0 to {len(self) - 1}")
-        return self.vocabulary[number]
 
 
 def normalize_word(text: str) -> str:
@@ -187,7 +182,8 @@ def _find_words(text: str, multiword: MultiwordEntries) -> Iterator[WordSpan]:
         for shape in multiword.shapes.get(span.word, ()):
             if shape.num_words > len(words) - index:
                 continue
-            candidate = _span_for_shape(text, words[index : index + shape.num_words], shape)
+            start, end = span.start - shape.before, words[index + shape.num_words - 1].end + shape.after
+            candidate = WordSpan(normalize_word(text[start:end]), start, end)
             if candidate.word in multiword.entries and candidate.start >= reached:
                 span, count = candidate, shape.num_words
                 break
@@ -205,26 +201,16 @@ def _iterate_words(text: str, multiword: MultiwordEntries) -> Iterator[str]:
     return map(normalize_word, _WORD.findall(text))
 
 
-def _span_for_shape(text: str, spans: list[WordSpan], shape: EntryShape) -> WordSpan:
-    """Build the span that these words cover, with the punctuation of a shape."""
-    start, end = spans[0].start - shape.before, spans[-1].end + shape.after
-    return WordSpan(normalize_word(text[start:end]), start, end)
-
-
 def _collect_multiword_entries(entries: Iterable[str]) -> MultiwordEntries:
     """Collect the entries that are more than one word, with their shapes."""
-    multiword = MultiwordEntries(set(), {})
+    multiword: set[str] = set()
+    shapes: defaultdict[str, set[EntryShape]] = defaultdict(set)
     for entry in entries:
         words = list(_WORD.finditer(entry))
         if words and words[0][0] != entry:
-            multiword.entries.add(entry)
-            shape = EntryShape(len(words), words[0].start(), len(entry) - words[-1].end())
-            shapes = multiword.shapes.setdefault(words[0][0], [])
-            if shape not in shapes:
-                shapes.append(shape)
-    for shapes in multiword.shapes.values():
-        shapes.sort(reverse=True)
-    return multiword
+            multiword.add(entry)
+            shapes[words[0][0]].add(EntryShape(len(words), words[0].start(), len(entry) - words[-1].end()))
+    return MultiwordEntries(multiword, {word: sorted(shapes[word], reverse=True) for word in shapes})
 
 
 def _check_vocabulary(vocabulary: Sequence[str]) -> None:

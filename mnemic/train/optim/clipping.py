@@ -6,7 +6,7 @@ run. None of them waits for the GPU, so all of them may be captured in a CUDA gr
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,13 +16,6 @@ from mnemic.recipe import ConfigError
 SQUARINGS = 8  # the spectral norm is then at most rank ** (1 / 2 ** 9) too large: 0.8 % at rank 50
 
 
-class GradientClip(Protocol):
-    """Clip gradients in place and return their total norm before clipping."""
-
-    def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor: ...
-
-
-@dataclass(frozen=True)
 class NoClip:
     """Measure the gradient norm without clipping."""
 
@@ -31,13 +24,18 @@ class NoClip:
 
 
 @dataclass(frozen=True)
-class ClipValue:
-    """Clamp every element of the gradients to ± ``most``."""
+class Limited:
+    """The limit of a kind of clipping."""
 
     limit: float = 1.0
 
     def __post_init__(self) -> None:
-        check_bound(self.limit)
+        if not self.limit > 0:
+            raise ConfigError(f"clip.limit is a number above 0, not {self.limit}")
+
+
+class ClipValue(Limited):
+    """Clamp every element of the gradients to ± ``limit``."""
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
         norm = total_norm(gradients, runs=runs)
@@ -46,14 +44,8 @@ class ClipValue:
         return norm
 
 
-@dataclass(frozen=True)
-class ClipNorm:
-    """Scale all gradients together to a total norm of at most ``most``."""
-
-    limit: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_bound(self.limit)
+class ClipNorm(Limited):
+    """Scale all gradients together to a total norm of at most ``limit``."""
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
         if not runs:
@@ -73,13 +65,10 @@ class ClipNorm:
 
 
 @dataclass(frozen=True)
-class ClipSpectral:
-    """Scale each matrix separately to a spectral norm of at most ``most`` (MATLAB's ``norm``)."""
+class ClipSpectral(Limited):
+    """Scale each matrix separately to a spectral norm of at most ``limit`` (MATLAB's ``norm``)."""
 
     limit: float = 40.0
-
-    def __post_init__(self) -> None:
-        check_bound(self.limit)
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
         norm = total_norm(gradients, runs=runs)
@@ -88,17 +77,11 @@ class ClipSpectral:
             are_vectors = [gradient.dim() == 1 + runs for gradient in gradients]
             matrices = [g.unsqueeze(-1) if is_vector else g for g, is_vector in zip(gradients, are_vectors)]
             for gradient, spectral_norm in zip(gradients, compute_spectral_norms(matrices)):
-                gradient.mul_(expand_scale((self.limit / spectral_norm).clamp(max=1.0), gradient))
+                gradient.mul_(expand_runs((self.limit / spectral_norm).clamp(max=1.0), gradient))
         return norm
 
 
 CLIPS: dict[str, Callable[..., Any]] = {"none": NoClip, "value": ClipValue, "norm": ClipNorm, "spectral": ClipSpectral}
-
-
-def check_bound(bound: float) -> None:
-    """Raise an error if the bound of a clip is not above 0."""
-    if not bound > 0:
-        raise ConfigError(f"clip.most is a number above 0, not {bound}")
 
 
 def total_norm(gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
@@ -113,9 +96,9 @@ def flatten_runs(gradients: Sequence[Tensor]) -> Tensor:
     return torch.cat([gradient.flatten(1) for gradient in gradients], -1)
 
 
-def expand_scale(scale: Tensor, gradient: Tensor) -> Tensor:
-    """Reshape one factor per run so that it multiplies ``gradient``."""
-    return scale.view(*scale.shape, *[1] * (gradient.dim() - scale.dim()))
+def expand_runs(values: Tensor, tensor: Tensor) -> Tensor:
+    """Reshape one value per run so that it broadcasts with ``tensor``."""
+    return values.view(*values.shape, *[1] * (tensor.dim() - values.dim()))
 
 
 def compute_spectral_norms(matrices: Sequence[Tensor]) -> list[Tensor]:

@@ -13,12 +13,7 @@ class Sgd(torch.optim.Optimizer):
     """Stochastic gradient descent; its rate may be a tensor, for CUDA graphs."""
 
     def __init__(
-        self,
-        parameters: Iterable[nn.Parameter],
-        rate: float | torch.Tensor,
-        *,
-        momentum: float = 0.0,
-        decay: float = 0.0,
+        self, parameters: Iterable[nn.Parameter], rate: float | Tensor, *, momentum: float = 0.0, decay: float = 0.0
     ) -> None:
         if not 0 <= momentum < 1 or not decay >= 0:
             values = f"momentum = {momentum}, decay = {decay}"
@@ -43,7 +38,7 @@ class Sgd(torch.optim.Optimizer):
 
 def adamw(
     parameters: Iterable[nn.Parameter],
-    rate: float | torch.Tensor,
+    rate: float | Tensor,
     *,
     betas: tuple[float, float] = (0.9, 0.999),
     epsilon: float = 1e-8,
@@ -55,12 +50,12 @@ def adamw(
     With ``runs`` every tensor has a leading axis of runs.
     """
     groups = group_by_decay(parameters, decay, runs)
-    return torch.optim.AdamW(groups, **make_adam_kwargs(groups, rate, betas, epsilon))
+    return torch.optim.AdamW(groups, lr=rate, betas=(betas[0], betas[1]), eps=epsilon, **device_options(groups, rate))
 
 
 def adam(
     parameters: Iterable[nn.Parameter],
-    rate: float | torch.Tensor,
+    rate: float | Tensor,
     *,
     betas: tuple[float, float] = (0.9, 0.999),
     epsilon: float = 1e-8,
@@ -73,20 +68,16 @@ def adam(
     ``train.reduce`` says. ``runs`` as in ``adamw``.
     """
     groups = group_by_decay(parameters, decay, runs)
-    return torch.optim.Adam(groups, **make_adam_kwargs(groups, rate, betas, epsilon))
+    return torch.optim.Adam(groups, lr=rate, betas=(betas[0], betas[1]), eps=epsilon, **device_options(groups, rate))
 
 
-def make_adam_kwargs(
-    groups: list[dict[str, Any]], rate: float | torch.Tensor, betas: tuple[float, float], epsilon: float
-) -> dict[str, Any]:
-    """Make the keyword arguments of Adam and AdamW.
+def device_options(groups: list[dict[str, Any]], rate: float | Tensor) -> dict[str, Any]:
+    """Return the options of Adam that depend on the device.
 
     A rate that is a tensor is that of a CUDA graph. On a GPU one kernel updates all weights.
     """
-    first, second = betas
     on_gpu = all(p.is_cuda for group in groups for p in group["params"])
-    device_kwargs = {"capturable": isinstance(rate, torch.Tensor), "fused": on_gpu or None}
-    return {"lr": rate, "betas": (first, second), "eps": epsilon, **device_kwargs}
+    return {"capturable": isinstance(rate, Tensor), "fused": on_gpu or None}
 
 
 def group_by_decay(parameters: Iterable[nn.Parameter], decay: float, runs: bool) -> list[dict[str, Any]]:

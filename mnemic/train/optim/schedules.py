@@ -6,16 +6,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import cos, pi
-from typing import Any, Protocol
+from typing import Any
 
 
-class Schedule(Protocol):
-    """Return the factor of the learning rate at a step."""
-
-    def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float: ...
-
-
-@dataclass(frozen=True)
 class ConstantRate:
     """Keep the learning rate constant."""
 
@@ -44,17 +37,21 @@ class LinearDecay:
     warmup: float = 0.1
 
     def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float:
-        return warm_up_and_decay(step, total_steps, self.warmup, lambda remaining: remaining)
+        warmup_steps = round(self.warmup * total_steps)
+        if step < warmup_steps:
+            return (step + 1) / (warmup_steps + 1)
+        return self.decay((total_steps - step) / max(total_steps - warmup_steps, 1))
+
+    def decay(self, remaining: float) -> float:
+        """Return the factor when this share of the steps after the warmup remains."""
+        return remaining
 
 
-@dataclass(frozen=True)
-class CosineDecay:
+class CosineDecay(LinearDecay):
     """Linear warmup over the first ``warmup`` share of steps, then cosine decay to 0."""
 
-    warmup: float = 0.1
-
-    def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float:
-        return warm_up_and_decay(step, total_steps, self.warmup, lambda remaining: (1 - cos(pi * remaining)) / 2)
+    def decay(self, remaining: float) -> float:
+        return (1 - cos(pi * remaining)) / 2
 
 
 @dataclass(frozen=True)
@@ -85,11 +82,3 @@ SCHEDULES: dict[str, Callable[..., Any]] = {
     "cosine": CosineDecay,
     "triangle": TriangularRate,
 }
-
-
-def warm_up_and_decay(step: int, total_steps: int, warmup: float, decay: Callable[[float], float]) -> float:
-    """Rise linearly for a share of the steps, then apply ``decay`` to the remaining share."""
-    warmup_steps = round(warmup * total_steps)
-    if step < warmup_steps:
-        return (step + 1) / (warmup_steps + 1)
-    return decay((total_steps - step) / max(total_steps - warmup_steps, 1))

@@ -1,4 +1,4 @@
-"""One function per bAbI task that generates a random story with its questions.
+"""One function per bAbI task that writes a random story with its questions.
 
 The rules follow Weston et al. 2015 where the paper states them, and otherwise statistics of the
 official files: which events are possible, how an event is drawn, which questions may be asked and

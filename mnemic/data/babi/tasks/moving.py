@@ -3,45 +3,38 @@
 from collections.abc import Sequence
 from random import Random
 
-from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder, fill_story
+from mnemic.data.babi.tasks.story_builder import CandidateQuestion, StoryBuilder
 from mnemic.data.babi.tasks.world import FAMILY, MOVE_VERBS, NUM_RECENT_EVENTS, World, WorldEvent, moves_of
 
 CONNECTIVES = ("Then", "Afterwards", "After that", "Following that")
 PRONOUNS = {"John": "he", "Daniel": "he", "Mary": "she", "Sandra": "she"}
 
 
-def make_moving_story(generator: Random, *, group_size: int, coreference: bool) -> Story:
-    """Generate a story in which groups of ``group_size`` people move.
+def write_moving_story(story: StoryBuilder, generator: Random, *, group_size: int, coreference: bool) -> None:
+    """Write a story in which groups of ``group_size`` people move.
 
     With ``coreference`` every second sentence has a pronoun.
     """
-    builder, world = StoryBuilder(), World(FAMILY, generator)
+    world = World(FAMILY, generator)
     history: list[WorldEvent] = []
     group: list[str] = []
 
     def add_move() -> None:
         """Move a group, and add a sentence about it."""
         nonlocal group
-        num_sentences = len(builder.lines) - builder.num_questions
+        num_sentences = len(story.lines) - story.num_questions
         if coreference and num_sentences % 2:
-            location = move_group(world, group)
+            current_location = world.locations[group[0]]
+            location = generator.choice([location for location in FAMILY.locations if location != current_location])
+            world.locations.update(dict.fromkeys(group, location))
             subject = f"{generator.choice(CONNECTIVES)} {'they' if group_size > 1 else PRONOUNS[group[0]]}"
         else:
             group, location = world.move_together(group_size)
             subject = " and ".join(group)
-        line = builder.add_sentence(f"{subject} {generator.choice(MOVE_VERBS)} to the {location}.")
+        line = story.add_sentence(f"{subject} {generator.choice(MOVE_VERBS)} to the {location}.")
         history.extend(WorldEvent("move", person, location, line=line) for person in group)
 
-    return fill_story(builder, add_move, lambda: ask_where_person_is(history, generator, num_facts=1 + coreference))
-
-
-def move_group(world: World, group: Sequence[str]) -> str:
-    """Move a group of people to another location."""
-    current_location = world.locations[group[0]]
-    location = world.generator.choice([location for location in world.cast.locations if location != current_location])
-    world.locations.update(dict.fromkeys(group, location))
-    return location
+    story.fill(add_move, lambda: ask_where_person_is(history, generator, num_facts=1 + coreference))
 
 
 def ask_where_person_is(history: Sequence[WorldEvent], generator: Random, *, num_facts: int) -> CandidateQuestion:

@@ -5,8 +5,7 @@ from itertools import combinations
 from random import Random
 from typing import NamedTuple
 
-from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import NUM_QUESTIONS, CandidateQuestion, StoryBuilder
+from mnemic.data.babi.tasks.story_builder import NUM_QUESTIONS, CandidateQuestion, StoryBuilder
 
 SMALL = ("chocolate", "box of chocolates")  # always the smallest two, in this order
 LARGE = ("box", "chest", "container", "suitcase")  # in a new order per story
@@ -21,13 +20,12 @@ class Fit(NamedTuple):
     line: int
 
 
-def make_sizes_story(generator: Random) -> Story:
-    """Generate a story for task 18: "Does the chest fit in the box?".
+def write_sizes_story(story: StoryBuilder, generator: Random) -> None:
+    """Write a story for task 18: "Does the chest fit in the box?".
 
     The answer follows from two sentences that share a third object.
     """
     pairs = list(combinations((*SMALL, *generator.sample(LARGE, len(LARGE))), 2))
-    builder = StoryBuilder()
     fits: list[Fit] = []
     while not (chains := list(find_chains(fits))):
         for _ in range(NUM_SENTENCES):
@@ -35,10 +33,9 @@ def make_sizes_story(generator: Random) -> Story:
             text = f"The {small} fits inside the {large}."
             if generator.random() < 0.5:
                 text = f"The {large} is bigger than the {small}."
-            fits.append(Fit(small, large, builder.add_sentence(text)))
+            fits.append(Fit(small, large, story.add_sentence(text)))
     for _ in range(NUM_QUESTIONS):
-        builder.add_question(ask_chain_ends(*generator.choice(chains), generator))
-    return builder.build()
+        story.add_question(*ask_chain_ends(*generator.choice(chains), generator))
 
 
 def find_chains(fits: Sequence[Fit]) -> Iterator[tuple[Fit, Fit]]:

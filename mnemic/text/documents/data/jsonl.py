@@ -63,11 +63,9 @@ def parse_fields(line: str) -> list[JSONField]:
         value, position = _DECODER.raw_decode(line, position)
         if isinstance(value, str) and value.strip():
             fields.append(JSONField(name, start, value))
-        position = (
-            skip_blanks(line, position, ",")
-            if line[skip_blanks(line, position)] == ","
-            else skip_blanks(line, position)
-        )
+        position = skip_blanks(line, position)
+        if line[position] == ",":
+            position = skip_blanks(line, position, ",")
         if line[position] not in '}"':
             raise ValueError(f"unexpected {line[position]!r}")
     if line[position + 1 :].strip():

@@ -8,6 +8,7 @@ from email import policy
 from email.errors import MessageError
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
+from itertools import accumulate
 from pathlib import Path
 
 from mnemic.text.documents.markup.html import parse_html
@@ -30,13 +31,14 @@ def read_mail(path: Path) -> Iterator[DocumentPart]:
         raise DocumentError("this is no e-mail: it has no sender, date or subject")
     if subject := dict(headers).get("Subject"):
         yield Title(subject)
-    header_text = "".join(f"{name}: {value}\n" for name, value in headers) + "\n"
-    yield DocumentPiece(header_text, (Anchor(0, 0, 1),), cuts=find_line_ends(header_text))
+    header_lines = [*(f"{name}: {value}\n" for name, value in headers), "\n"]
+    header_text = "".join(header_lines)
+    yield DocumentPiece(header_text, (Anchor(0, 0, 1),), cuts=tuple(accumulate(map(len, header_lines))))
     body = mail.get_body(("plain", "html"))
     if body is not None:
         text = decode_body(body)
         if body.get_content_subtype() == "html":
-            yield from (document_part for document_part in parse_html(text) if not isinstance(document_part, Title))
+            yield from parse_html(text)
         else:
             yield from split_pieces(text, Anchor(0, len(header_text), len(headers) + 2))
     for attachment in mail.iter_attachments():
@@ -49,8 +51,3 @@ def decode_body(message_part: MIMEPart) -> str:
         return message_part.get_content()
     except (MessageError, LookupError, ValueError) as error:
         raise DocumentError(f"its text cannot be decoded: {error}") from None
-
-
-def find_line_ends(text: str) -> tuple[int, ...]:
-    """Return the position after each line."""
-    return tuple(index + 1 for index, character in enumerate(text) if character == "\n")

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from mnemic.text.documents.markup.html import parse_html
 from mnemic.text.documents.office.archive import open_archive, parse_xml, read_member
 from mnemic.text.documents.office.docx import read_title
-from mnemic.text.documents.piece import DocumentError, DocumentPart, Note, Title
+from mnemic.text.documents.piece import DocumentError, DocumentPart, Note
 
 CONTAINER = "META-INF/container.xml"
 
@@ -29,20 +29,13 @@ def read_epub(path: Path) -> Iterator[DocumentPart]:
                 yield Note(f"part {number} ({member_path}) is missing")
                 continue
             source = read_member(archive, member_path).decode("utf-8-sig", "replace")
-            yield from (
-                document_part for document_part in parse_html(source, number) if not isinstance(document_part, Title)
-            )
+            yield from parse_html(source, number)
 
 
 def find_package(content: bytes) -> str:
     """Find the path of the book's package file in its container file."""
-    paths: list[str] = []
-
-    def on_start(name: str, attributes: dict[str, str]) -> None:
-        if name == "rootfile" and "full-path" in attributes:
-            paths.append(attributes["full-path"])
-
-    parse_xml(content, on_start)
+    starts = [event for event in parse_xml(content) if event.kind == "start" and event.name == "rootfile"]
+    paths = [event.attributes["full-path"] for event in starts if "full-path" in event.attributes]
     if not paths:
         raise DocumentError(f"{CONTAINER} names no book")
     return paths[0]
@@ -50,14 +43,7 @@ def find_package(content: bytes) -> str:
 
 def read_spine(content: bytes) -> list[str]:
     """List the files of the book's parts, in reading order."""
-    files: dict[str, str] = {}
-    order: list[str] = []
-
-    def on_start(name: str, attributes: dict[str, str]) -> None:
-        if name == "item":
-            files[attributes.get("id", "")] = attributes.get("href", "")
-        elif name == "itemref":
-            order.append(attributes.get("idref", ""))
-
-    parse_xml(content, on_start)
+    starts = [event for event in parse_xml(content) if event.kind == "start"]
+    files = {tags.get("id", ""): tags.get("href", "") for _, name, tags in starts if name == "item"}
+    order = [tags.get("idref", "") for _, name, tags in starts if name == "itemref"]
     return [files[key] for key in order if key in files]

@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from html import unescape
 from html.parser import HTMLParser
 from itertools import accumulate
@@ -65,31 +66,28 @@ class HTMLTextExtractor(HTMLParser):
             self.gap = self.gap if "\n" in self.gap else "\t"
 
     def handle_data(self, data: str) -> None:
+        """Add text of the source; white space collapses outside preformatted text."""
         line, column = self.getpos()
-        self.add_text(data, self.line_starts[line - 1] + column, line)
+        origin = self.line_starts[line - 1] + column
+        if "title" in self.open_tags:
+            self.title += data
+        elif any(tag in self.hidden for tag in self.open_tags):
+            return
+        elif "pre" in self.open_tags:
+            self.append_word(data, origin, line)
+        else:
+            for match in _WORDS.finditer(data):
+                if match.group().isspace():
+                    self.gap = self.gap or " "
+                else:
+                    word_line = line + data.count("\n", 0, match.start())
+                    self.append_word(match.group(), origin + match.start(), word_line)
 
     def handle_entityref(self, name: str) -> None:
         self.handle_data(unescape(f"&{name};"))
 
     def handle_charref(self, name: str) -> None:
         self.handle_data(unescape(f"&#{name};"))
-
-    def add_text(self, data: str, origin: int, line: int) -> None:
-        """Add text of the source; white space collapses outside preformatted text."""
-        if "title" in self.open_tags:
-            self.title += data
-            return
-        if any(tag in self.hidden for tag in self.open_tags):
-            return
-        if "pre" in self.open_tags:
-            self.append_word(data, origin, line)
-            return
-        for match in _WORDS.finditer(data):
-            if match.group().isspace():
-                self.gap = self.gap or " "
-            else:
-                word_line = line + data.count("\n", 0, match.start())
-                self.append_word(match.group(), origin + match.start(), word_line)
 
     def append_word(self, word: str, origin: int, line: int) -> None:
         """Append a word after the pending white space, with an anchor where needed."""
@@ -112,29 +110,22 @@ def read_html(path: Path) -> Iterator[DocumentPart]:
         match = _META.search(file.read(4096))
     encoding = detect_encoding(path)
     if match and encoding not in ("utf-8", "utf-8-sig", "utf-16", "utf-32"):
-        encoding = check_encoding((match[1] or match[2]).decode("ascii"), encoding)
-    source = read_text(path, MAX_CHARACTERS, encoding)
-    yield from parse_html(source)
+        declared = (match[1] or match[2]).decode("ascii")
+        with suppress(LookupError):  # Python does not know it
+            "".encode(declared)
+            encoding = declared
+    yield from parse_html(read_text(path, MAX_CHARACTERS, encoding), titled=True)
 
 
-def check_encoding(name: str, fallback: str) -> str:
-    """Return the encoding's name if Python knows it, else ``fallback``."""
-    try:
-        "".encode(name)
-    except LookupError:
-        return fallback
-    return name
-
-
-def parse_html(source: str, page: int | None = None) -> Iterator[DocumentPart]:
-    """Yield the title and the text of HTML.
+def parse_html(source: str, page: int | None = None, *, titled: bool = False) -> Iterator[DocumentPart]:
+    """Yield the text of HTML, after its title if ``titled``.
 
     If all of the text is hidden, it is read anyway.
     """
     extractor = HTMLTextExtractor(source, HIDDEN_TAGS)
     if not extractor.size:
         extractor = HTMLTextExtractor(source, {"script", "style"})
-    if title := " ".join(extractor.title.split()):
+    if titled and (title := " ".join(extractor.title.split())):
         yield Title(title)
     if not extractor.size:
         yield Note("no text in it" if page is None else f"part {page} has no text")

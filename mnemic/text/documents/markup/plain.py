@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mnemic.text.documents.encoding import open_text, read_line
-from mnemic.text.documents.piece import MIN_PIECE_LENGTH, Anchor, DocumentPart, DocumentPiece
+from mnemic.text.documents.piece import MIN_PIECE_LENGTH, Anchor, DocumentPart, DocumentPiece, make_piece
 
 # After so many characters a piece ends at any line, or any blank.
 MAX_PIECE_LENGTH = 4 * MIN_PIECE_LENGTH
@@ -38,9 +38,3 @@ def split_pieces(text: str, anchor: Anchor) -> Iterator[DocumentPiece]:
         start = end
     if text[start:].strip():
         yield make_piece(text, start, len(text), anchor)
-
-
-def make_piece(text: str, start: int, end: int, anchor: Anchor) -> DocumentPiece:
-    """Make a piece of ``text[start:end]`` with its anchor in the original."""
-    line = anchor.line + text.count("\n", 0, start)
-    return DocumentPiece(text[start:end], (Anchor(0, anchor.origin + start, line),))

@@ -2,17 +2,17 @@
 
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal, NamedTuple
 from xml.parsers import expat
 
 from mnemic.text.documents.piece import DocumentError
 
 MAX_MEMBER_BYTES = 100_000_000  # unpacked size of one member
 MAX_MEMBERS = 10_000
-
-StartHandler = Callable[[str, dict[str, str]], None]
+BLOCK_BYTES = 1 << 16  # of XML that is parsed at once
 
 
 @contextmanager
@@ -44,23 +44,36 @@ def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     return content
 
 
-def parse_xml(content: bytes, on_start: StartHandler, on_end: Callable[[str], None] | None = None,
-          on_text: Callable[[str], None] | None = None) -> None:  # fmt: skip
-    """Parse XML with callbacks; names lose their namespace, entity declarations are refused."""
+class XMLEvent(NamedTuple):
+    """The start or end of an element, or text; names are without their namespace."""
+
+    kind: Literal["start", "end", "text"]
+    name: str  # of the element; of "text": the text itself
+    attributes: Mapping[str, str] = {}
+
+
+def parse_xml(content: bytes) -> Iterator[XMLEvent]:
+    """Yield the events of an XML file; entity declarations are refused."""
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
+    events: list[XMLEvent] = []
 
     def refuse(*_: object) -> None:
         raise DocumentError("its XML declares entities, which a document has no use for")
 
+    def on_start(name: str, attributes: dict[str, str]) -> None:
+        local = {local_name(key): value for key, value in attributes.items()}
+        events.append(XMLEvent("start", local_name(name), local))
+
     parser.EntityDeclHandler = refuse
-    parser.StartElementHandler = lambda name, values: on_start(local_name(name), strip_namespaces(values))
-    if on_end is not None:
-        parser.EndElementHandler = lambda name: on_end(local_name(name))
-    if on_text is not None:
-        parser.CharacterDataHandler = on_text
+    parser.StartElementHandler = on_start
+    parser.EndElementHandler = lambda name: events.append(XMLEvent("end", local_name(name)))
+    parser.CharacterDataHandler = lambda text: events.append(XMLEvent("text", text))
     try:
-        parser.Parse(content, True)
+        for start in range(0, len(content) + 1, BLOCK_BYTES):
+            parser.Parse(content[start : start + BLOCK_BYTES], start + BLOCK_BYTES > len(content))
+            yield from events
+            events.clear()
     except expat.ExpatError as error:
         raise DocumentError(f"its XML is broken: {error}") from None
 
@@ -68,8 +81,3 @@ def parse_xml(content: bytes, on_start: StartHandler, on_end: Callable[[str], No
 def local_name(name: str) -> str:
     """Remove the namespace from a name."""
     return name.rpartition(" ")[2]
-
-
-def strip_namespaces(attributes: dict[str, str]) -> dict[str, str]:
-    """Remove the namespaces from attribute names."""
-    return {local_name(key): value for key, value in attributes.items()}

@@ -19,9 +19,7 @@ def read_pdf(path: Path) -> Iterator[DocumentPart]:
             raise DocumentError("it is locked with a password; remember an unlocked copy")
         pages = len(book.pages)
         title = book.metadata.title if book.metadata else None
-    except DocumentError:
-        raise
-    except MemoryError:
+    except (DocumentError, MemoryError):
         raise
     except Exception as error:  # untrusted files can make the parser raise anything
         raise DocumentError(f"this is no PDF that can be read: {error}") from None
