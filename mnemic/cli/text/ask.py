@@ -90,7 +90,7 @@ def locate_network(path: Path) -> Path:
 
 
 def answer_from_memory(memory: LoadedMemory, question: str) -> tuple["MemoryAnswer", list[str]]:
-    """Answer a question from a memory, if need be with the reader's text; return notes, too."""
+    """Answer a question from a memory, with notes; the reader may extract the text."""
     from mnemic.predict import long_text
 
     answer = long_text.answer_from_memory(memory.checkpoint, memory.state, question)

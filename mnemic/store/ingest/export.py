@@ -118,7 +118,7 @@ class ExportReader:
         self.advance()
 
     def advance(self) -> None:
-        """Read the next line into ``row`` as a JSON value; None at the end of the file."""
+        """Read the next line into ``row``, as a JSON value; None at the end."""
         self.line_number += 1
         text = self.parse(lambda lines: next(lines, None), self.lines)
         self.num_bytes += len(text or "")  # the file is ASCII
