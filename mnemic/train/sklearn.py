@@ -118,7 +118,8 @@ class TextClassifier:
 
     def predict(self, texts: Sequence[str]) -> np.ndarray:
         """Predict the class of each text, as one of the labels given to ``fit``."""
-        return self.classes_[self.predict_proba(texts).argmax(1)]
+        probabilities = self.predict_proba(texts)  # which raises if this is not trained
+        return self.classes_[probabilities.argmax(1)]
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """Predict the class probabilities of each text, in the order of ``classes_``."""

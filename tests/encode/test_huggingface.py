@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from huggingface_models import MODELS, OURS, folder_of, quiet, stir
-from huggingface_models import make_transformers_model as theirs
+from huggingface_models import MODELS, OURS, folder_of, make_transformers_model, quiet, stir
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -47,7 +46,7 @@ def check_same(model: Any, encoder: TransformerEncoder, segments: bool) -> None:
 
 @ALL_KINDS
 def test_a_folder_of_transformers_gives_the_same_states(kind: str, tmp_path: Path) -> None:
-    model = theirs(kind)
+    model = make_transformers_model(kind)
     loaded = load_encoder(folder_of(model, tmp_path / "model"))
     assert loaded.family == kind.split()[0]
     assert not loaded.unused
@@ -58,7 +57,7 @@ def test_a_folder_of_transformers_gives_the_same_states(kind: str, tmp_path: Pat
 @ALL_KINDS
 def test_saving_a_loaded_encoder_writes_the_same_weights(kind: str, tmp_path: Path) -> None:
     """Except rows of RoBERTa's position table before its first position: no text uses them."""
-    model = theirs(kind)
+    model = make_transformers_model(kind)
     save_encoder(tmp_path / "again", load_encoder(folder_of(model, tmp_path / "model")))
     before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("model", "again"))
     assert before.keys() == after.keys()
@@ -96,7 +95,7 @@ def test_an_encoder_without_segments_is_a_bert_with_an_empty_one(tmp_path: Path)
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "albert"])
 def test_poolers_give_the_same_output(kind: str, tmp_path: Path) -> None:
-    model = theirs(kind)
+    model = make_transformers_model(kind)
     pooler = load_encoder(folder_of(model, tmp_path / "model")).pooler
     assert pooler is not None
     ids, mask = make_batch(model.config.pad_token_id)
@@ -107,7 +106,7 @@ def test_poolers_give_the_same_output(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "electra", "albert"])
 def test_weights_of_heads_are_reported_and_saved(kind: str, tmp_path: Path) -> None:
-    model = theirs(kind, "ForMaskedLM")
+    model = make_transformers_model(kind, "ForMaskedLM")
     loaded = load_encoder(folder_of(model, tmp_path / "model"))
     saved_weights = load_file(tmp_path / "model" / "model.safetensors")
     heads = {name for name in saved_weights if not name.startswith(f"{FAMILIES[kind].prefix}.")}
@@ -124,7 +123,7 @@ def test_weights_of_heads_are_reported_and_saved(kind: str, tmp_path: Path) -> N
 
 
 def test_a_folder_in_parts(tmp_path: Path) -> None:
-    model = theirs("bert")
+    model = make_transformers_model("bert")
     folder = folder_of(model, tmp_path / "model", max_shard_size="20KB")
     shards = sorted(folder.glob("model-*.safetensors"))
     assert len(shards) > 2
@@ -136,7 +135,7 @@ def test_a_folder_in_parts(tmp_path: Path) -> None:
 
 def test_old_names_and_half_precision(tmp_path: Path) -> None:
     """As in bert-base-uncased: a prefix, gamma and beta, position_ids; here in float16."""
-    model = theirs("bert").half()
+    model = make_transformers_model("bert").half()
     folder = folder_of(model, tmp_path / "model")
     file = folder / "model.safetensors"
     old_weights: dict[str, Tensor] = {"bert.embeddings.position_ids": torch.arange(24)[None]}

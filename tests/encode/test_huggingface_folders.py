@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import tokenizers
 import transformers
-from huggingface_models import OURS, SHAPE, folder_of, quiet
-from huggingface_models import make_transformers_model as theirs
+from huggingface_models import OURS, SHAPE, folder_of, make_transformers_model, quiet
 
 from mnemic.encode import Pretrained, TransformerEncoder, load_encoder, save_encoder
 from mnemic.encode.huggingface.shape import build_encoder
@@ -40,7 +39,7 @@ def edit_config(folder: Path, **settings: Any) -> None:
     ],
 )
 def test_a_config_that_does_not_fit(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
-    folder = folder_of(theirs("bert"), tmp_path / "model")
+    folder = folder_of(make_transformers_model("bert"), tmp_path / "model")
     edit_config(folder, **settings)
     with pytest.raises(ValueError, match=message):
         load_encoder(folder)
@@ -49,7 +48,7 @@ def test_a_config_that_does_not_fit(settings: dict[str, Any], message: str, tmp_
 def test_folders_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"config.json is missing; a Hugging Face folder has"):
         load_encoder(tmp_path)
-    folder = folder_of(theirs("bert"), tmp_path / "model")
+    folder = folder_of(make_transformers_model("bert"), tmp_path / "model")
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:999])
     with pytest.raises(ValueError, match=r"model.safetensors is no valid safetensors file"):
@@ -131,7 +130,7 @@ def test_tokens_of_a_byte_level_tokenizer(tmp_path: Path) -> None:
 
 
 def test_folders_with_other_tokenizers(tmp_path: Path) -> None:
-    model = theirs("bert")
+    model = make_transformers_model("bert")
     folder = folder_of(model, tmp_path / "model")
     assert load_encoder(folder).tokenizer is None
     (folder / "merges.txt").write_text("a b\n", encoding="utf-8")

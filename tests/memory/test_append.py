@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from memory_cases import APPENDING, CASES, EVERY, SLOTS, contents, copy, make, real
-from memory_cases import write_states as told
+from memory_cases import APPENDING, CASES, EVERY, SLOTS, contents, copy, make, real, write_states
 
 from mnemic.memory.append import Slots
 
@@ -15,7 +14,7 @@ def test_the_newest_are_kept_in_order(name: str) -> None:
     memory = make(name)
     states = contents(memory, 2, 12)
     mask = real(["xxxxxxxxxxxx", "xxx.xx.xxxx."])  # 12 and 9 of them, for 8 slots
-    written = told(memory, states, mask)
+    written = write_states(memory, states, mask)
     state = written.state
     assert isinstance(state, Slots)
     assert state.mask.shape == (2, SLOTS)
@@ -39,14 +38,14 @@ def test_the_newest_are_kept_in_order(name: str) -> None:
 def test_slots_never_exceed_the_capacity(name: str, count: int) -> None:
     memory = make(name)
     states = contents(memory, 1, count)
-    assert told(memory, states).state.mask.shape[1] == min(count, SLOTS)
+    assert write_states(memory, states).state.mask.shape[1] == min(count, SLOTS)
 
 
 @APPENDING
 def test_each_input_goes_to_one_slot_and_padding_to_none(name: str) -> None:
     memory = make(name)
     mask = real(["xx.x..", ".x.xxx"])
-    written = told(memory, contents(memory, 2, 6), mask)
+    written = write_states(memory, contents(memory, 2, 6), mask)
     assert torch.equal(written.weights.sum(2), mask.float())
     assert written.weights.sum(1).le(1).all()
     state = written.state
@@ -85,7 +84,7 @@ def test_later_writes_leave_earlier_slots_as_they_were(name: str) -> None:
 def test_write_weights_are_shares(name: str) -> None:
     """A slot's write weights sum to at most 1; inputs never written weigh 0."""
     memory, mask = make(name), real(["xxxxx", "xx.x."])
-    written = told(memory, contents(memory, 2, 5), mask)
+    written = write_states(memory, contents(memory, 2, 5), mask)
     assert written.weights.ge(0).all()
     assert written.weights.sum(1).le(1 + 1e-6).all()
     assert written.slot_writes.shape == written.weights.shape
@@ -96,7 +95,7 @@ def test_write_weights_are_shares(name: str) -> None:
 @EVERY
 def test_hop_gates_lie_between_zero_and_one(name: str) -> None:
     memory = make(name)
-    reading = memory.read(told(memory, contents(memory, 2, 5)).state, contents(memory, 2, 3))
+    reading = memory.read(write_states(memory, contents(memory, 2, 5)).state, contents(memory, 2, 3))
     gated = CASES[name].spec.get("update", {}).get("kind") == "gated"
     assert (reading.gates is not None) == gated
     if reading.gates is not None:
@@ -109,7 +108,7 @@ def test_hop_gates_lie_between_zero_and_one(name: str) -> None:
 def test_read_weights_are_shares(name: str) -> None:
     """Where there is a softmax, read weights are positive and sum to at most 1."""
     memory = make(name)
-    reading = memory.read(told(memory, contents(memory, 2, 5)).state, contents(memory, 2, 3))
+    reading = memory.read(write_states(memory, contents(memory, 2, 5)).state, contents(memory, 2, 3))
     if CASES[name].shares:
         assert reading.weights.ge(0).all()
         assert reading.weights.sum(-1).le(1 + 1e-6).all()

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from long_runs import FACT, TINY, tiny
-from long_runs import QUESTION as ASKED
-from long_runs import make_text as told
+from long_runs import FACT, QUESTION, TINY, make_text, tiny
 
 from mnemic.checkpoint.folder import weights_of
 from mnemic.data.long_context.recall import OBJECTS
@@ -37,18 +35,18 @@ def test_a_fact_is_answered_many_segments_later_and_without_memory_is_not(carryi
 
 
 def test_a_text_is_remembered_with_evidence_and_can_be_forgotten(carrying: Path) -> None:
-    model, text = load(carrying), told()
+    model, text = load(carrying), make_text()
     state = model.remember(text)
     tokens = len(model.tokenizer.encode(text, special=False).ids)
     assert (state.seen, state.total, state.characters) == (tokens, tokens, len(text))
-    answer = model.ask(state, ASKED)
+    answer = model.ask(state, QUESTION)
     assert (answer.text, answer.seen, answer.total) == ("lantern", tokens, tokens)
     assert answer.probability > 0.5
     first = text.index("felix")
     best = answer.evidence[0]
     assert first <= best.start < best.end <= first + len(FACT)
     forgotten = state.forget(first, first + len(FACT))
-    after = model.ask(forgotten, ASKED)
+    after = model.ask(forgotten, QUESTION)
     assert after.text != "lantern" or after.probability < 0.5 * answer.probability
     overlapping = [evidence for evidence in after.evidence if evidence.start < first + 23 and evidence.end > first]
     assert not overlapping
@@ -59,8 +57,8 @@ def test_a_text_is_remembered_with_evidence_and_can_be_forgotten(carrying: Path)
 def test_an_answer_says_which_slots_it_read_and_what_was_written_there(carrying: Path) -> None:
     """Slots and evidence describe the same read: their weights sum to the same total."""
     model = load(carrying)
-    state = model.remember(told())
-    answer = model.ask(state, ASKED)
+    state = model.remember(make_text())
+    answer = model.ask(state, QUESTION)
     sources, shares = state.memory.origins
     for slot in answer.slots:
         indices = [int(index) for index, share in zip(sources[0, slot.number], shares[0, slot.number]) if share]
@@ -73,7 +71,7 @@ def test_an_answer_says_which_slots_it_read_and_what_was_written_there(carrying:
 
 def test_a_state_records_the_salience_of_all_items_and_the_history_of_all_slots(carrying: Path) -> None:
     model = load(carrying)
-    state = model.remember(told())
+    state = model.remember(make_text())
     assert len(state.worth) == len(state.spans) == int(state.memory.told)
     assert ((state.worth > 0) & (state.worth < 1)).all()
     assert state.history.shape == (state.segments, 16)

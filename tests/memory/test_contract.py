@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from memory_cases import CASES, EVERY, D, contents, copy, evidence, make, real, same
-from memory_cases import write_states as told
+from memory_cases import CASES, EVERY, D, contents, copy, evidence, make, real, same, write_states
 from torch import Tensor
 
 from mnemic.memory import MEMORIES
@@ -21,7 +20,7 @@ def test_every_kind_has_a_case() -> None:
 def test_shapes(name: str) -> None:
     memory, case = make(name), CASES[name]
     states, query = contents(memory, 2, 5), contents(memory, 2, 3, seed=2)
-    written = told(memory, states, real(["xxxxx", "xx..."]))
+    written = write_states(memory, states, real(["xxxxx", "xx..."]))
     reading = memory.read(written.state, query)
     slots = written.weights.shape[2]
     assert written.weights.shape == (2, 5, slots)
@@ -58,7 +57,7 @@ def test_an_empty_memory_can_be_read(name: str) -> None:
     states = contents(memory, 2, 4, size=1e3)
     query = contents(memory, 2, 3, seed=2).requires_grad_()
     unwritten = memory.read(memory.empty(2, states), query)
-    written = told(memory, states, real(["....", "...."]))
+    written = write_states(memory, states, real(["....", "...."]))
     padded = memory.read(written.state, query)
     assert unwritten.found.isfinite().all()
     assert evidence(padded, written).eq(0).all()
@@ -72,13 +71,13 @@ def test_an_empty_memory_can_be_read(name: str) -> None:
 def test_padding_is_never_read_wherever_it_stands(name: str) -> None:
     memory = make(name)
     states, query = contents(memory, 1, 4), contents(memory, 1, 3, seed=2)
-    alone = told(memory, states)
+    alone = write_states(memory, states)
     plain = memory.read(alone.state, query)
     for row in ("xxxx...", "...xxxx", "x.xx..x", "..x.xxx"):
         mask = real([row])
         padded_states = contents(memory, 1, len(row), seed=3, size=1e3)
         padded_states[mask] = states[0]
-        written = told(memory, padded_states, mask)
+        written = write_states(memory, padded_states, mask)
         reading = memory.read(written.state, query)
         same(reading.found, plain.found)
         same(evidence(reading, written)[..., mask[0]], evidence(plain, alone))
@@ -91,9 +90,9 @@ def test_batch_composition_changes_nothing(name: str) -> None:
     memory = make(name)
     states, query = contents(memory, 3, 10), contents(memory, 3, 2, seed=2)
     mask = real(["xxxxxxxxxx", "xxx.......", ".........."])
-    together = memory.read(told(memory, states, mask).state, query)
+    together = memory.read(write_states(memory, states, mask).state, query)
     for row in range(3):
-        alone = told(memory, states[row : row + 1], mask[row : row + 1])
+        alone = write_states(memory, states[row : row + 1], mask[row : row + 1])
         reading = memory.read(alone.state, query[row : row + 1])
         same(reading.found[0], together.found[row])
         same(reading.weights[0], together.weights[row])
@@ -102,7 +101,7 @@ def test_batch_composition_changes_nothing(name: str) -> None:
 @EVERY
 def test_queries_do_not_see_each_other(name: str) -> None:
     memory = make(name)
-    written, query = told(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)
+    written, query = write_states(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)
     together = memory.read(written.state, query)
     for position in range(3):
         single = memory.read(written.state, query[:, position : position + 1])
@@ -117,8 +116,8 @@ def test_two_writes_equal_one_write(name: str, cut: int) -> None:
     memory = make(name)
     states, query = contents(memory, 3, 12), contents(memory, 3, 2, seed=2)
     mask = real(["xxxxxxxxxxxx", "xxx..x.xx...", "............"])
-    once = told(memory, states, mask)
-    first = told(memory, states[:, :cut], mask[:, :cut])
+    once = write_states(memory, states, mask)
+    first = write_states(memory, states[:, :cut], mask[:, :cut])
     second = memory.write(first.state, states[:, cut:], mask[:, cut:])
     once_reading, split_reading = memory.read(once.state, query), memory.read(second.state, query)
     same(split_reading.found, once_reading.found)
@@ -130,8 +129,8 @@ def test_one_memory_can_be_shared_by_a_whole_batch(name: str) -> None:
     """Each row reads the same state of batch size 1, as with a knowledge base."""
     memory = make(name)
     states, query = contents(memory, 1, 5), contents(memory, 4, 3, seed=2)
-    shared = memory.read(told(memory, states).state, query)
-    expanded = memory.read(told(memory, states.expand(4, -1, -1, -1)).state, query)
+    shared = memory.read(write_states(memory, states).state, query)
+    expanded = memory.read(write_states(memory, states.expand(4, -1, -1, -1)).state, query)
     same(shared.found, expanded.found)
     same(shared.weights, expanded.weights)
 
@@ -139,7 +138,7 @@ def test_one_memory_can_be_shared_by_a_whole_batch(name: str) -> None:
 @EVERY
 def test_reading_is_deterministic_unless_uniforms_are_passed_in_training(name: str) -> None:
     memory = make(name)
-    written, query = told(memory, contents(memory, 30, 5)), contents(memory, 30, 3, seed=2)
+    written, query = write_states(memory, contents(memory, 30, 5)), contents(memory, 30, 3, seed=2)
     uniforms = torch.rand(30, memory.num_uniforms)
     plain = memory.read(written.state, query).found
     assert torch.equal(memory.read(written.state, query, uniforms=uniforms).found, plain)

@@ -5,9 +5,7 @@ Shapes: b batch, n sentences, m queries, s slots, k hops, f facts, t tables, d w
 
 import pytest
 import torch
-from memnn_slow import D, Slow, make
-from memnn_slow import slots_read as chosen
-from memnn_slow import write_facts as told
+from memnn_slow import D, Slow, make, slots_read, write_facts
 
 from mnemic.memory.append import find_slots
 from mnemic.memory.memnn import MemNN
@@ -32,12 +30,12 @@ def test_reads_are_the_papers_loop(time: bool, stop: bool, match: str) -> None:
     for seed in range(12):
         torch.manual_seed(seed)
         states, query = torch.randn(2, 7, 5, D), torch.randn(2, 3, 5, D)
-        reading = memory.read(told(memory, states).state, query)
+        reading = memory.read(write_facts(memory, states).state, query)
         for row in range(2):
             for query_index in range(3):
                 reference = Slow(memory, states[row], query[row, query_index])
                 expected_slots = reference.read()
-                assert chosen(reading)[row][query_index] == expected_slots
+                assert slots_read(reading)[row][query_index] == expected_slots
                 torch.testing.assert_close(reading.found[row, query_index], reference.joined(expected_slots, 3, 4, 1))
                 numbers_of_hops.add(len(expected_slots))
     assert numbers_of_hops == ({0, 1, 2, 3} if stop else {3})
@@ -48,7 +46,7 @@ def test_scores_are_relative_to_what_was_read(time: bool, stop: bool, match: str
     memory = make(time, stop, match, hops=2)
     torch.manual_seed(1)
     states, query = torch.randn(1, 5, 5, D), torch.randn(1, 1, 5, D)
-    reading = memory.read(told(memory, states).state, query, teacher_slots=torch.tensor([[[3, 1]]]))
+    reading = memory.read(write_facts(memory, states).state, query, teacher_slots=torch.tensor([[[3, 1]]]))
     reference = Slow(memory, states[0], query[0, 0])
     for hop, (previous, right_slot) in enumerate([([], 3), ([3], 1)]):
         heads = reading.scores[0, hop, :, 0]  # h s
@@ -100,8 +98,8 @@ def test_newer_facts_win_if_time_says_so() -> None:
     for prefer_newer in (True, False):
         memory.times.vectors.data = torch.zeros(3, D)
         memory.times.vectors.data[2] = -1.0 if prefer_newer else 1.0
-        reading = memory.read(told(memory, states).state, torch.ones(1, 1, 5, D))
-        assert chosen(reading) == [[[5 if prefer_newer else 0]]]
+        reading = memory.read(write_facts(memory, states).state, torch.ones(1, 1, 5, D))
+        assert slots_read(reading) == [[[5 if prefer_newer else 0]]]
 
 
 # Teacher slots ---------------------------------------------------------------------------------
@@ -112,15 +110,15 @@ def test_hops_read_the_teacher_slots_then_stop_or_repeat(time: bool, stop: bool,
     memory = make(time, stop, match)
     torch.manual_seed(5)
     states, query = torch.randn(40, 7, 5, D), torch.randn(40, 1, 5, D)
-    state = told(memory, states).state
+    state = write_facts(memory, states).state
     teacher_slots = torch.tensor([[[2, 4, IGNORE]]]).expand(40, -1, -1)
     reading = memory.read(state, query, teacher_slots=teacher_slots)
-    for row, (hops,) in enumerate(chosen(reading)):
+    for row, (hops,) in enumerate(slots_read(reading)):
         assert hops[:2] == [2, 4]
         assert hops[2:] == ([] if stop else [4])
         expected = Slow(memory, states[row], query[row, 0]).joined(hops, 3, 4, 1)
         torch.testing.assert_close(reading.found[row, 0], expected)
-    free_slots = chosen(memory.read(state, query))
+    free_slots = slots_read(memory.read(state, query))
     assert sum(hops[:2] != [2, 4] for (hops,) in free_slots) > 30
 
 
@@ -128,14 +126,14 @@ def test_a_first_hop_without_a_teacher_slot_chooses_itself() -> None:
     memory = make(True, False, "linear", hops=1)
     torch.manual_seed(0)
     states, query = torch.randn(20, 7, 5, D), torch.randn(20, 1, 5, D)
-    state = told(memory, states).state
+    state = write_facts(memory, states).state
     teacher_slots = torch.full((20, 1, 1), IGNORE)
-    assert chosen(memory.read(state, query, teacher_slots=teacher_slots)) == chosen(memory.read(state, query))
+    assert slots_read(memory.read(state, query, teacher_slots=teacher_slots)) == slots_read(memory.read(state, query))
 
 
 def test_reading_with_teacher_slots_ends_after_the_longest_chain() -> None:
     memory = make(True, True, "linear", hops=10)
-    state, query = told(memory, torch.randn(2, 7, 5, D)).state, torch.randn(2, 1, 5, D)
+    state, query = write_facts(memory, torch.randn(2, 7, 5, D)).state, torch.randn(2, 1, 5, D)
     teacher_slots = torch.tensor([[[2, 4]], [[1, IGNORE]]])
     assert memory.read(state, query, teacher_slots=teacher_slots).weights.shape[1] == 3
     assert memory.read(state, query).weights.shape[1] == 10
@@ -145,7 +143,7 @@ def test_no_hop_reads_after_a_stop() -> None:
     memory = make(True, True, "tanh", hops=6)
     torch.manual_seed(0)
     states, query = torch.randn(60, 5, 5, D), torch.randn(60, 1, 5, D)
-    total_weights = memory.read(told(memory, states).state, query).weights[:, :, 0, 0].sum(-1)  # b k
+    total_weights = memory.read(write_facts(memory, states).state, query).weights[:, :, 0, 0].sum(-1)  # b k
     assert torch.equal(total_weights.cummin(1).values, total_weights)
     assert total_weights.sum(1).unique().numel() > 2
 
@@ -154,7 +152,7 @@ def test_sentences_are_found_in_their_slots() -> None:
     """Two sentences were evicted, one is padding: slots count from the oldest remaining."""
     memory = MemNN(D, slots=3)
     mask = torch.tensor([[True, True, False, True, True, True]])
-    written = told(memory, torch.randn(1, 6, 5, D), mask)
+    written = write_facts(memory, torch.randn(1, 6, 5, D), mask)
     assert find_slots(torch.tensor([[[0, 1, 3, 4, 5, IGNORE]]]), written.weights).tolist() == [[[-1, -1, 0, 1, 2, -1]]]
-    no_weights = told(memory, torch.randn(1, 0, 5, D)).weights
+    no_weights = write_facts(memory, torch.randn(1, 0, 5, D)).weights
     assert find_slots(torch.tensor([[[IGNORE]]]), no_weights).tolist() == [[[-1]]]

@@ -4,8 +4,7 @@ import io
 from typing import Any
 
 import torch
-from memory_cases import CASES, EVERY, contents, make, real, same
-from memory_cases import write_states as told
+from memory_cases import CASES, EVERY, contents, make, real, same, write_states
 from safetensors.torch import load as load_bytes
 from safetensors.torch import save as save_bytes
 from torch import Tensor, nn
@@ -18,7 +17,7 @@ def test_every_weight_and_every_real_input_gets_a_gradient(name: str) -> None:
     states = contents(memory, 2, 5).requires_grad_()
     query = contents(memory, 2, 3, seed=2).requires_grad_()
     mask = real(["xxxxx", "xx..."])
-    reading = memory.read(told(memory, states, mask).state, query)
+    reading = memory.read(write_states(memory, states, mask).state, query)
     loss = (reading.found * contents(memory, 2, 3, seed=3)[:, :, 0]).sum()
     if CASES[name].hard:
         loss = loss + reading.scores.masked_fill(~mask[:, None, None, None], 0).square().sum()
@@ -37,7 +36,7 @@ def test_every_weight_and_every_real_input_gets_a_gradient(name: str) -> None:
 @EVERY
 def test_weights_survive_the_disk(name: str) -> None:
     memory, reloaded = make(name), make(name, seed=9)
-    written, query = told(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)
+    written, query = write_states(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)
     saved = save_bytes(dict(memory.state_dict())) if memory.state_dict() else b""
     reloaded.load_state_dict(load_bytes(saved) if saved else {}, strict=True)
     output = memory.read(written.state, query).found
@@ -48,7 +47,7 @@ def test_weights_survive_the_disk(name: str) -> None:
 def test_what_is_remembered_survives_the_disk(name: str) -> None:
     """A state holds only tensors, so it can be saved and read later."""
     memory = make(name)
-    written, query = told(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)
+    written, query = write_states(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)
     fields = written.state._asdict()
     saved = io.BytesIO(save_bytes({key: field.contiguous() for key, field in fields.items()}))
     restored = type(written.state)(**load_bytes(saved.getvalue()))
@@ -95,9 +94,9 @@ def test_memories_under_vmap_equal_single_memories(name: str) -> None:
 def test_double_precision_gives_the_same_numbers(name: str) -> None:
     memory = make(name)
     states, query = contents(memory, 2, 5), contents(memory, 2, 3, seed=2)
-    single = memory.read(told(memory, states).state, query)
+    single = memory.read(write_states(memory, states).state, query)
     double = memory.double()
-    written = told(double, states.double())
+    written = write_states(double, states.double())
     reading = double.read(written.state, query.double())
     tensors = (reading.found, reading.weights, reading.scores, written.weights)
     assert all(tensor.dtype == torch.float64 for tensor in tensors)

@@ -66,11 +66,12 @@ def test_vectors_of_keys_are_means_of_their_own_tokens(tmp_path: Path, monkeypat
     monkeypatch.setattr(windows_module, "TOKENS_PER_BATCH", 1)  # windows of a text are in different batches
     text_files.retrieval(tmp_path, 40, lines=3)
     tokenizer = {"kind": "wordpiece", "vocab": 400}
-    data = ArticleFiles(folder=str(tmp_path), tokenizer=tokenizer, length=24, overlap=6).load()
+    files = ArticleFiles(folder=str(tmp_path), tokenizer=tokenizer, length=24, overlap=6)
+    data = files.load()
     sets = ("model.width=32", "model.encode.stack.depth=2")
     heads = 'model.encode.stack.attention={kind="full", heads=4}'
     network = build_network(load_recipe("reader", [heads, *sets])["model"], data.sizes, 0).eval()
-    texts = list(dict.fromkeys(passage.text for article in data.files.read_split("test") for passage in article))
+    texts = list(dict.fromkeys(passage.text for article in files.read_split("test") for passage in article))
     texts += ["", "word"]
     options = WindowOptions(24, 6)
     dataset = encode_labeled([LabeledExample(text, None, "") for text in texts], data.tokenizer, options, labels=())
