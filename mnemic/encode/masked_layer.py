@@ -23,11 +23,11 @@ class MaskedPositions(NamedTuple):
 
     @property
     def is_real(self) -> Tensor:
-        """Which entries are positions and not filler, b m."""
+        """Mask of ``columns``: True at masked positions, False at padding, b m."""
         return self.columns >= 0
 
     def gather_rows(self, rows: Tensor) -> Tensor:
-        """Gather ``rows`` (b n …) at the positions, b m …; zeros at filler."""
+        """Gather ``rows`` (b n …) at the positions, b m …; zeros at padding."""
         index = self.columns.clamp(min=0).view(*self.columns.shape, *[1] * (rows.dim() - 2))
         values = rows.gather(1, index.expand(*self.columns.shape, *rows.shape[2:]))
         return values * self.is_real.view(index.shape).to(rows.dtype)

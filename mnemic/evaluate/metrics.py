@@ -1,7 +1,7 @@
 """Metrics of classification, regression, tagging and question answering, from 0 to 1.
 
-Classes are integers. Entities are counted like seqeval's default, answers like SQuAD's official
-script.
+``text_metrics`` chooses those that are reported for a dataset. Classes are integers. Entities are
+counted like seqeval's default, answers like SQuAD's official script.
 """
 
 import re

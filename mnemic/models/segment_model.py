@@ -268,7 +268,7 @@ def scatter_rows(values: Tensor, rows: Tensor, num_rows: int) -> Tensor:
 
 
 def merge_segments(encoded: EncodedSegments) -> EncodedSegments:
-    """Merge all segments into one, for a single write without queries."""
+    """Merge all segments into one, so that memory is written once; drop the queries."""
 
     def flatten_segments(values: Tensor) -> Tensor:
         return values.flatten(1, 2).unsqueeze(1)  # b 1 (s p) …

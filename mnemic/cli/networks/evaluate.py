@@ -24,7 +24,7 @@ def evaluate(
     sets: Annotated[list[str] | None, opt.Option("--set KEY=VALUE", "Change data, such as data.test_file=dev.")] = None,
     device: opt.Device = "auto",
 ) -> None:
-    """Test a trained network: error per task, metrics of texts, or perplexity.
+    """Test a trained network: error per task, metrics of text tasks, or perplexity.
 
     The data is that of the checkpoint's recipe; --data replaces its folder, and
     --set data.test_file=dev its test file.

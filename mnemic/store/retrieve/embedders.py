@@ -138,9 +138,9 @@ class HuggingFaceEmbedder:
         return embeddings
 
     def encode_texts(self, texts_ids: Sequence[Sequence[int]]) -> list[tuple[Vectors, Vectors]]:
-        """Encode texts, as token ids, in windows of the maximal length; nothing is cut off.
+        """Return for each text the sum of all states and its tokens' states.
 
-        Return for each text the sum (d) of all states, and those (t d) of its own tokens.
+        Shapes: d, and t d. A text, as token ids, is read in windows; nothing is cut off.
         """
         import torch
 
