@@ -22,11 +22,11 @@ from email.message import EmailMessage
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from folder.encodings import ENCODINGS
 from folder.office_files import make_office_files
 from folder.pdf_files import make_pdf_files, make_text_pdf
 
 TEXTS = Path(__file__).parent / "folder" / "texts"
-ENCODINGS = {"letters/ole-birthday.txt": "latin-1", "letters/will.txt": "utf-16", "letters/shufa.txt": "gb18030"}
 OFFER = [
     [
         "Offer 25-077 of Fensterbau Wilkens",

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from folder.coverage import list_coverage
-from folder.score import format_verdicts, judge_answer, load_questions, summarize_verdicts
+from folder.score import check_lines, format_verdicts, judge_answer, load_questions, summarize_verdicts
 
 from mnemic import Memory
 
@@ -35,13 +35,15 @@ LISTED_GROUPS = ("passed over", "named without a reason", "readable but not read
 
 def run_benchmark(folder: Path, memory_path: Path, questions_path: Path) -> dict[str, Any]:
     """Remember a folder, ask all questions, and return the figures."""
+    questions = load_questions(questions_path)
+    check_lines(questions, folder)
     with Memory(memory_path) as memory:
         started = time.perf_counter()
         steps = memory.remember(folder)
         seconds = time.perf_counter() - started
         coverage = list_coverage(folder, steps)
         verdicts, times = [], []
-        for question in load_questions(questions_path):
+        for question in questions:
             started = time.perf_counter()
             verdicts.append(judge_answer(memory, question, folder))
             times.append(time.perf_counter() - started)

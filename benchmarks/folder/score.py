@@ -1,10 +1,11 @@
 """Judge the answers of a memory: the text, the file, the page and the line; or silence.
 
 An answer is right if, after Unicode normalization (NFKC) and in small letters, it contains one of
-the gold answers as whole words, has at most ``MAX_EXTRA_WORDS`` words more than that one, contains
-none of the wrong ones, and does not run over the end of a line. Words keep the signs within them:
-``0.2`` is not in ``0.25``, nor ``200`` in ``1,200``. Chinese characters count as words of their
-own; ``MAX_EXTRA_CHINESE`` of them are allowed.
+the gold answers as whole words, has at most ``MAX_EXTRA_WORDS`` words more than that one, and
+contains none of the wrong ones. Words keep the signs within them: ``0.2`` is not in ``0.25``, nor
+``200`` in ``1,200``. Chinese characters count as words of their own; ``MAX_EXTRA_CHINESE`` of them
+are allowed. An answer that runs over the end of a line, which may be the end of a list item, may
+have only ``MAX_EXTRA_WRAPPED`` words or characters more.
 """
 
 import filecmp
@@ -16,13 +17,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from folder.encodings import ENCODINGS
 from mnemic import Memory
 
 MAX_EXTRA_WORDS = 6
 MAX_EXTRA_CHINESE = 12
+MAX_EXTRA_WRAPPED = 2
 HAN = r"[\u3400-\u9fff]"
 LETTER = rf"(?:(?!{HAN})\w)"
 WORD = re.compile(rf"{HAN}|\+?{LETTER}+(?:(?:(?<=\d)[.,:](?=\d)|['/-]){LETTER}+)*")
+NUMBERED_OTHERWISE = {".docx", ".ods", ".xls", ".xlsx"}  # by paragraphs or rows
 MEMBER = "!/"  # between a file and the document inside it
 
 
@@ -36,6 +40,7 @@ class GoldQuestion(NamedTuple):
     file: str = ""
     line: tuple[int, ...] = ()  # any of these; empty: not checked
     page: tuple[int, ...] = ()
+    elsewhere: tuple[tuple[str, int], ...] = ()  # further files and pages that state the answer
 
 
 class Verdict(NamedTuple):
@@ -71,6 +76,17 @@ def freeze(key: str, value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else (value,)
 
 
+def check_lines(questions: Iterable[GoldQuestion], folder: Path) -> None:
+    """Raise ``ValueError`` if a text file has no gold answer on the line that a question names."""
+    for gold in questions:
+        path = folder / gold.file
+        if gold.line and path.suffix not in NUMBERED_OTHERWISE:
+            lines = path.read_text(encoding=ENCODINGS.get(gold.file, "utf-8")).split("\n")
+            named_lines = " ".join(lines[number - 1] for number in gold.line)
+            if not any(answer in named_lines for answer in gold.answers):
+                raise ValueError(f"{gold.file}: line {gold.line} has no {gold.answers}; correct the questions")
+
+
 def split_words(text: str) -> list[str]:
     """Split a text into normalized words; see the top of this file."""
     return WORD.findall(unicodedata.normalize("NFKC", text).casefold())
@@ -85,13 +101,16 @@ def contains_words(words: Sequence[str], part_words: Sequence[str]) -> bool:
 def is_right_answer(answer: str, gold: GoldQuestion) -> bool:
     """Check an answer's text by the rules at the top of this file."""
     words = split_words(answer)
-    if "\n" in answer.strip() or any(contains_words(words, split_words(text)) for text in gold.wrong):
+    if any(contains_words(words, split_words(text)) for text in gold.wrong):
         return False
-    return any(fits_answer(words, split_words(text)) for text in gold.answers)
+    is_wrapped = "\n" in answer.strip()
+    return any(fits_answer(words, split_words(text), is_wrapped) for text in gold.answers)
 
 
-def fits_answer(words: Sequence[str], gold_words: Sequence[str]) -> bool:
+def fits_answer(words: Sequence[str], gold_words: Sequence[str], is_wrapped: bool) -> bool:
     """Check that an answer contains the gold words and little more."""
+    if is_wrapped and len(words) > len(gold_words) + MAX_EXTRA_WRAPPED:
+        return False
     extra = Counter("chinese" if re.fullmatch(HAN, word) else "word" for word in words)
     extra.subtract("chinese" if re.fullmatch(HAN, word) else "word" for word in gold_words)
     is_short = extra["word"] <= MAX_EXTRA_WORDS and extra["chinese"] <= MAX_EXTRA_CHINESE
@@ -115,6 +134,7 @@ def judge_answer(memory: Memory, gold: GoldQuestion, folder: Path) -> Verdict:
         is_silent = not gold.answers
         return Verdict(gold.question, gold.family, "", 0.0, "", is_silent, is_silent, is_silent, best_guess)
     source = answer.evidence[0]
+    is_elsewhere = any(source.name == str(folder / file) and source.page == page for file, page in gold.elsewhere)
     has_position = (not gold.line or source.line in gold.line) and (not gold.page or source.page in gold.page)
     return Verdict(
         gold.question,
@@ -123,8 +143,8 @@ def judge_answer(memory: Memory, gold: GoldQuestion, folder: Path) -> Verdict:
         round(answer.score, 2),
         f"{source.name.removeprefix(f'{folder}/')}, page {source.page}, line {source.line}",
         bool(gold.answers) and is_right_answer(answer.text, gold),
-        bool(gold.answers) and is_same_file(source.name, gold.file, folder),
-        bool(gold.answers) and has_position,
+        bool(gold.answers) and (is_elsewhere or is_same_file(source.name, gold.file, folder)),
+        bool(gold.answers) and (is_elsewhere or has_position),
         best_guess,
     )
 
@@ -154,8 +174,7 @@ def format_verdicts(verdicts: Iterable[Verdict]) -> str:
             for letter, flag in zip("AFP", (verdict.has_answer, verdict.has_file, verdict.has_position))
         )
         answer = verdict.answer.replace("\n", "\\n") or "none"
-        rows.append(
-            f"{marks}  {verdict.family:<12}  {verdict.question}\n     {answer[:80]} ({verdict.confidence:.2f})"
-            f"  {verdict.citation or 'best guess: ' + verdict.best_guess[:60]!r}"
-        )
+        citation = verdict.citation or f"best guess: {verdict.best_guess[:60]!r}"
+        rows.append(f"{marks}  {verdict.family:<12}  {verdict.question}")
+        rows.append(f"     {answer[:80]} ({verdict.confidence:.2f})  {citation}")
     return "\n".join(["A answer, F file, P page and line right; - wrong", *rows])
