@@ -20,6 +20,7 @@ from mnemic.files import read_json
 from mnemic.predict import ask_story
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, build, load_recipe
+from mnemic.recipe.migrate import migrate_recipe
 from mnemic.reproduce import publish as ship_module
 from mnemic.reproduce.publish import publish_checkpoint
 from mnemic.train.initialize import initialize_network, start_recipe_from
@@ -40,6 +41,18 @@ MUSEUM = (
     "The director at that time, Samuel Pike, saved most of the paintings.",
     "Today the museum holds 4,200 paintings.",
 )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_names_license_and_sources_in_todays_words(name: str) -> None:
+    card = json.loads((shipped.WEIGHTS / name / "card.json").read_text("utf-8"))
+    assert card["license"] == "Apache-2.0"
+    assert card["sources"]
+    assert all(source["name"] and source["role"] and source["license"] for source in card["sources"])
+    recipe = json.loads((shipped.WEIGHTS / name / "recipe.json").read_text("utf-8"))["recipe"]
+    assert migrate_recipe(recipe) == recipe
+    assert migrate_recipe({"data": card["data"]})["data"] == card["data"]
+    assert card.get("memory") == recipe["model"].get("memory", {}).get("kind")
 
 
 def test_something_is_shipped_and_all_of_it_is_small() -> None:
