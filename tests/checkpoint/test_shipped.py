@@ -212,7 +212,8 @@ def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> N
     after_weights, before_weights = (weights_of(checkpoint.network.encode) for checkpoint in (after, before))
     assert all(torch.equal(after_weights[name], before_weights[name]) for name in before_weights)
     torch.testing.assert_close(after.network.memory.time.weight, before.network.memory.time.weight, atol=1e-3, rtol=0)
-    again = load_recipe("bert-mass-selective", sets, change=partial(start_recipe_from, folder=tmp_path / "all" / "kept"))
+    set_start = partial(start_recipe_from, folder=tmp_path / "all" / "kept")
+    again = load_recipe("bert-mass-selective", sets, change=set_start)
     third = initialize_network(again["model"], after.sizes, 1)
     assert torch.equal(third.encode.embeddings.tokens, before_weights["embeddings.tokens"])
     with pytest.raises(ConfigError, match="no weight equals the shipped network's"):
