@@ -42,7 +42,7 @@ TABLES = {  # key of a recipe: the table of its kinds
 
 def recipes() -> Iterator[str]:
     """List every shipped recipe with its text."""
-    from mnemic.recipe import find_recipe, recipe_names
+    from mnemic.recipe.load import find_recipe, recipe_names
 
     for name in recipe_names():
         yield f"### {name}\n\n```toml\n{find_recipe(name).read_text(encoding='utf-8')}```\n"

@@ -110,6 +110,15 @@ def test_toml_of_the_documentation_is_toml() -> None:
                 tomllib.loads(block.text)
 
 
+@pytest.mark.parametrize("script", sorted((ROOT / "docs").rglob("*.py")), ids=lambda script: script.name)
+def test_scripts_of_the_documentation_import_what_exists(script: Path) -> None:
+    """Also within functions; ``make docs`` runs them."""
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mnemic"):
+            module = importlib.import_module(str(node.module))
+            assert all(hasattr(module, name.name) for name in node.names), ast.unparse(node)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_python_of_the_documentation_imports_what_exists(page: Path) -> None:
     for block in blocks(page):

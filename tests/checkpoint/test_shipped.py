@@ -20,6 +20,7 @@ from mnemic.files import read_json
 from mnemic.predict import ask_story
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, build, load_recipe
+from mnemic.recipe.migrate import migrate_recipe
 from mnemic.reproduce import publish as ship_module
 from mnemic.reproduce.publish import publish_checkpoint
 from mnemic.train.initialize import initialize_network, start_recipe_from
@@ -40,6 +41,18 @@ MUSEUM = (
     "The director at that time, Samuel Pike, saved most of the paintings.",
     "Today the museum holds 4,200 paintings.",
 )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_names_license_and_sources_in_todays_words(name: str) -> None:
+    card = json.loads((shipped.WEIGHTS / name / "card.json").read_text("utf-8"))
+    assert card["license"] == "Apache-2.0"
+    assert card["sources"]
+    assert all(source["name"] and source["role"] and source["license"] for source in card["sources"])
+    recipe = json.loads((shipped.WEIGHTS / name / "recipe.json").read_text("utf-8"))["recipe"]
+    assert migrate_recipe(recipe) == recipe
+    assert migrate_recipe({"data": card["data"]})["data"] == card["data"]
+    assert card.get("memory") == recipe["model"].get("memory", {}).get("kind")
 
 
 def test_something_is_shipped_and_all_of_it_is_small() -> None:
@@ -85,7 +98,7 @@ def test_the_errors_on_a_card_are_those_on_new_stories(name: str) -> None:
 def test_the_shipped_memory_reads_a_text_of_any_length_and_finds_what_is_asked() -> None:
     card, checkpoint = shipped.read_card("bert-mass"), load("bert-mass")
     assert shipped.size_in_bytes(shipped.WEIGHTS / "bert-mass") < 2_000_000  # the encoder is the reader's
-    assert shipped.summarize_card(card) == f"keeps, long-articles: {card['mean_error']:.1f} % error"
+    assert shipped.summarize_card(card) == f"selective, long-articles: {card['mean_error']:.1f} % error"
     filler = "On a day like any other the clock of the town hall struck twelve. "
     text = " ".join(MUSEUM) + " " + filler * 60
     state = checkpoint.remember(text)
@@ -189,7 +202,7 @@ def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> N
         "train.batch=2", 'train.fixed=["encode"]', "phases=[{train={segments=1, steps=1}}]",
     ]  # fmt: skip
     set_start = partial(start_recipe_from, folder=Path("reader"))
-    list(fit(load_recipe("keeps", sets, change=set_start), tmp_path / "run", device="cpu"))
+    list(fit(load_recipe("bert-mass-selective", sets, change=set_start), tmp_path / "run", device="cpu"))
     kwargs: Any = {"command": "mnemic train keeps", "precision": "int8", "into": tmp_path / "all"}
     publish_checkpoint(tmp_path / "run", "kept", shares="reader", **kwargs)
     stored = load_file(tmp_path / "all" / "kept" / "weights.safetensors")
@@ -199,7 +212,8 @@ def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> N
     after_weights, before_weights = (weights_of(checkpoint.network.encode) for checkpoint in (after, before))
     assert all(torch.equal(after_weights[name], before_weights[name]) for name in before_weights)
     torch.testing.assert_close(after.network.memory.time.weight, before.network.memory.time.weight, atol=1e-3, rtol=0)
-    again = load_recipe("keeps", sets, change=partial(start_recipe_from, folder=tmp_path / "all" / "kept"))
+    set_start = partial(start_recipe_from, folder=tmp_path / "all" / "kept")
+    again = load_recipe("bert-mass-selective", sets, change=set_start)
     third = initialize_network(again["model"], after.sizes, 1)
     assert torch.equal(third.encode.embeddings.tokens, before_weights["embeddings.tokens"])
     with pytest.raises(ConfigError, match="no weight equals the shipped network's"):
