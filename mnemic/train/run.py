@@ -102,6 +102,8 @@ def fit(
             for phase in run.phases[run.progress.phase :]:
                 yield from run.train(phase)
             run.finish()
+            if dist.is_initialized():
+                dist.barrier()  # whoever looks for the checkpoint now finds it
         finally:
             run.close()
 
