@@ -4,6 +4,8 @@ Shapes: b batch, n tokens or inputs, m queries, s slots, d width.
 """
 
 import json
+import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -304,6 +306,37 @@ def train(folder: Path, recipe: Mapping[str, Any], *arguments: object) -> Path:
     assert evaluated.code == 0, evaluated.err
     assert {"mean_error", "figures"} & evaluated.json.keys()
     return folder / "run"
+
+
+def load_worked_example(class_name: str) -> Any:
+    """Run the example of CONTRIBUTING.md that defines a class, and return the class."""
+    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(next(block for block in blocks if f"class {class_name}" in block), names)
+    return names[class_name]
+
+
+def test_the_worked_example_of_a_memory_is_trained_and_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MEMORIES, "cosine", load_worked_example("CosineMemory"))
+    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    block = re.search(r"^   ```toml\n(.*?)^   ```$", text, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    recipe = tomllib.loads(block[1]) | {"data": {"kind": "generated-babi", "tasks": [1], "count": 300}}
+    folder = train(tmp_path, recipe)
+    story = ("--sentence", "Mary went to the garden.", "--sentence", "John went to the office.")
+    report = run("story", "ask", "Where is Mary?", "--model", folder, *story, "--json").json
+    assert len(report["evidence"]) == 2
+
+
+def test_the_worked_example_of_attention_sees_what_is_near() -> None:
+    attention = load_worked_example("LocalAttention")(8, heads=2, reach=2)
+    x = torch.randn(1, 9, 8, generator=torch.Generator().manual_seed(0))
+    mask = torch.ones(1, 1, 1, 9, dtype=torch.bool)
+    changed = x.clone()
+    changed[0, 4] += 1
+    difference = (attention(x, x, mask) - attention(changed, changed, mask)).abs().amax(-1)[0] > 1e-6
+    assert difference.nonzero().flatten().tolist() == [2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize(("table", "constructor", "recipe"), STORY_CASES)

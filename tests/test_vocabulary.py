@@ -1,6 +1,7 @@
 """Names and docstrings of the code: clear names, unique classes, short first lines."""
 
 import ast
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import mnemic
 
 ROOT = Path(mnemic.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
+EXAMPLES = ROOT.parent / "CONTRIBUTING.md"
 # Names that say what happened to a value, or nothing at all, instead of what it is.
 PARTICIPLES = frozenset(
     """told said asked held kept given chosen wanted drawn taken found made came learnt tested begun
@@ -95,10 +97,14 @@ def documented(path: str, tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def parse_file(path: Path) -> tuple[str, ast.AST]:
-    return path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+    """Parse a file of the package, or the Python examples of a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        text = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    return os.path.relpath(path, ROOT), ast.parse(text)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", [*FILES, EXAMPLES], ids=lambda path: os.path.relpath(path, ROOT))
 def test_names_say_what_a_thing_is(path: Path) -> None:
     assert not [str(binding) for binding in bindings(*parse_file(path)) if is_banned(binding)]
 
@@ -113,7 +119,7 @@ def test_a_class_name_occurs_once() -> None:
     assert not {name: locations for name, locations in locations_of.items() if len(locations) > 1}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", [*FILES, EXAMPLES], ids=lambda path: os.path.relpath(path, ROOT))
 def test_first_docstring_lines_are_short(path: Path) -> None:
     long = []
     for location, line in documented(*parse_file(path)):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mnemic.encode.attention import ATTENTIONS, KeyValues
 from mnemic.encode.block import Activation, AddNorm, DecoderBlock, EncoderBlock, FeedForward, Norm
 from mnemic.encode.packed import PackedMask
-from mnemic.recipe import ConfigError, build
+from mnemic.recipe import ConfigError, build, select_kinds
 
 DEFAULT_ATTENTION: Mapping[str, Any] = {"kind": "full"}
 
@@ -147,10 +147,11 @@ class DecoderStack(nn.Module):
         self.width = width
         self.cross = cross
         make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)
+        cached = select_kinds(ATTENTIONS, supports_cache=True)
         self.blocks: Any = nn.ModuleList(
             DecoderBlock(
-                build(ATTENTIONS, attention, width=width),
-                build(ATTENTIONS, attention, width=width) if cross else None,
+                build(cached, attention, width=width),
+                build(cached, attention, width=width) if cross else None,
                 FeedForward(width, inner or 4 * width, activation),
                 make_add_norm,
             )

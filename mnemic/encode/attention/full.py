@@ -53,6 +53,8 @@ class FullAttention(nn.Module):
     same numbers come from plain matmuls, which `torch.func.vmap` can batch on a CPU too.
     """
 
+    supports_cache = True  # of keys and values: a decoder can use it
+
     def __init__(self, width: int, *, heads: int = 4, dropout: float = 0.0, fused: bool = True) -> None:
         super().__init__()
         self.project = HeadProjection(width, heads)
