@@ -8,6 +8,7 @@ from weakref import finalize
 from mnemic.store.connection import Connection, Values
 from mnemic.store.contract import RaceError, StoreError
 from mnemic.store.postgres.address import Address
+from mnemic.store.postgres.locks import ROW_LOCK, lock_transaction
 from mnemic.store.postgres.migrations import migrate, read_version
 
 CONNECT_TIMEOUT_S = 10  # unless the address has its own
@@ -44,7 +45,7 @@ class PostgresConnection(Connection):
     in_ids = "= ANY (?)"
     find_function = "strpos"
     path_array = "coalesce(json_agg(path), '[]')::text"
-    row_lock = " FOR UPDATE"
+    row_lock = ROW_LOCK
 
     def __init__(self, address: Address, *, create: bool) -> None:
         self.address, self.location = address, str(address)
@@ -191,7 +192,7 @@ def find_pgvector_schema(connection: PostgresConnection, create: bool) -> str:
             )
         try:
             with connection.transaction():
-                connection.execute("SELECT pg_advisory_xact_lock(hashtext('mnemic pgvector'))")
+                lock_transaction(connection, "mnemic pgvector")
                 connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
         except StoreError as error:
             raise StoreError(

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from mnemic.store.connection import Connection, check_version, read_schemas
 from mnemic.store.contract import StoreError
+from mnemic.store.postgres.locks import lock_transaction
 
 SCHEMAS = read_schemas(Path(__file__).with_name("schemas"))
-ADVISORY_LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
 
 def migrate(connection: Connection, schema: str) -> None:
@@ -23,7 +23,7 @@ def migrate(connection: Connection, schema: str) -> None:
     if read_version(connection, schema) == len(SCHEMAS):
         return
     with connection.transaction():
-        connection.execute(ADVISORY_LOCK, (schema,))
+        lock_transaction(connection, schema)
         version = read_version(connection, schema)
         # Who may not create a schema may have been given one.
         if version == 0 and not connection.fetch_all("SELECT 1 FROM pg_namespace WHERE nspname = ?", (schema,)):

@@ -2,7 +2,7 @@
 
 Text, vectors, full-text index and history change in one transaction. Several processes on several
 machines write concurrently. If two of them store the same content or path, one gets ``RaceError``
-and its transaction is rolled back; rows on which a decision depends are locked.
+and its transaction is rolled back; ``locks`` says what makes a writer wait.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from mnemic.store.contract import EmbeddingModel, NearestSlots, StoreError, Vect
 from mnemic.store.postgres import bm25, check, rows, scrub, vectors
 from mnemic.store.postgres.address import Address, parse_address
 from mnemic.store.postgres.connection import PostgresConnection
-from mnemic.store.postgres.migrations import ADVISORY_LOCK
+from mnemic.store.postgres.locks import SHARED_ROW_LOCK, lock_transaction
 from mnemic.store.relational import SELECT_MODEL, Store
 
 
@@ -48,8 +48,7 @@ class PostgresStore(Store[PostgresConnection]):
     def transaction(self) -> Iterator[None]:
         """Run the block as one transaction: committed durably after it, or rolled back."""
         with super().transaction():
-            # FOR SHARE: nobody can set another one meanwhile.
-            model_json = self.connection.fetch_value(f"{SELECT_MODEL} FOR SHARE")
+            model_json = self.connection.fetch_value(f"{SELECT_MODEL}{SHARED_ROW_LOCK}")  # nobody can set another now
             if self.model_json not in (None, model_json):
                 raise StoreError(
                     f"another process gave {self.location} another embedder meanwhile; nothing was "
@@ -61,7 +60,7 @@ class PostgresStore(Store[PostgresConnection]):
     def is_initialized(self) -> bool:
         """Return whether ``set_model`` was called; creating a memory takes these two steps."""
         if self.connection.in_transaction:
-            self.connection.execute(ADVISORY_LOCK, (f"{self.address.schema} begun",))
+            lock_transaction(self.connection, f"{self.address.schema} begun")
         return super().is_initialized()
 
     def set_model(self, model: EmbeddingModel | None) -> None:

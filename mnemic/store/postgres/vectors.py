@@ -9,6 +9,7 @@ import numpy
 
 from mnemic.store.contract import NearestSlots, PassageEmbedding, ScoredSlot, StoreError, Vectors
 from mnemic.store.postgres.connection import PostgresConnection
+from mnemic.store.postgres.locks import try_lock
 from mnemic.store.retrieve.sentence_keys import STORED_DTYPE, pack_sentence_vectors
 
 # With this many vectors there is an index (HNSW, Malkov & Yashunin 2018). For 100,000 of width 384
@@ -90,21 +91,21 @@ def build_index(connection: PostgresConnection, width: int, num_vectors: int) ->
     """Build the vector index of a large memory, without blocking others."""
     if num_vectors < MIN_INDEXED_VECTORS:
         return
-    lock = (f"{connection.address.schema} index",)
-    if not connection.fetch_value("SELECT pg_try_advisory_lock(hashtext(%s))", lock):
-        return  # another process is building it
-    try:
-        drop_index(connection)  # one that was left unfinished
-        connection.execute(f"SET maintenance_work_mem = '{INDEX_BUILD_MEMORY}'")
-        connection.execute(
-            f"CREATE INDEX CONCURRENTLY vectors_near ON vectors USING hnsw ((vector::halfvec({width})) halfvec_ip_ops)"
-        )
-    except StoreError:
-        drop_index(connection)
-        raise
-    finally:
-        connection.execute("RESET maintenance_work_mem")
-        connection.execute("SELECT pg_advisory_unlock(hashtext(%s))", lock)
+    with try_lock(connection, f"{connection.address.schema} index") as is_locked:
+        if not is_locked:
+            return  # another process is building it
+        try:
+            drop_index(connection)  # one that was left unfinished
+            connection.execute(f"SET maintenance_work_mem = '{INDEX_BUILD_MEMORY}'")
+            connection.execute(
+                "CREATE INDEX CONCURRENTLY vectors_near ON vectors "
+                f"USING hnsw ((vector::halfvec({width})) halfvec_ip_ops)"
+            )
+        except StoreError:
+            drop_index(connection)
+            raise
+        finally:
+            connection.execute("RESET maintenance_work_mem")
 
 
 def drop_index(connection: PostgresConnection) -> None:
