@@ -13,7 +13,7 @@ from mnemic.store.contract import Draft, EmbeddingModel, Vectors
 from mnemic.store.retrieve.query_words import build_fts5_query, extract_words
 from mnemic.store.retrieve.sentence_keys import quantize_vectors, without_sentence_vectors
 from mnemic.store.sqlite import bm25, quantized
-from mnemic.store.sqlite.connection import lock_writer
+from mnemic.store.sqlite.locks import lock_writer
 from mnemic.store.sqlite.quantized import (
     HEADER_BYTES,
     QuantizedVectors,

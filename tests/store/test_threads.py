@@ -17,7 +17,7 @@ from mnemic.store.contract import Draft, EmbeddingModel
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
 from mnemic.store.sqlite import quantized
-from mnemic.store.sqlite.connection import LOCK_TIMEOUT_S
+from mnemic.store.sqlite.locks import LOCK_TIMEOUT_S
 from mnemic.text.documents import Passage, Sentence
 
 __all__ = ["folder", "memory"]  # fixtures

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-from mnemic.checkpoint.lock import acquire_lock
 from mnemic.store.connection import Connection, Values
 from mnemic.store.contract import StoreError
 from mnemic.store.sqlite.migrations import COMPATIBILITY_VIEWS, migrate, read_version
 
 BUSY_TIMEOUT_S = 5  # wait for another process that is committing
-LOCK_TIMEOUT_S = 1.0
 FETCH_SIZE = 500  # rows per block
 CACHE_KIB = 32_768  # of pages kept in memory
 OWNER_ONLY = 0o600
@@ -174,30 +172,6 @@ class SQLiteConnection(Connection):
 
     def close(self) -> None:
         self.raw.close()
-
-
-@contextmanager
-def lock_writer(memory: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
-    """Hold the lock of the single writer of a memory; readers are not affected.
-
-    The lock file stays beside the memory: if it were removed, two writers could lock two files of
-    the same name. It waits a moment because a killed writer may have started a process that still
-    holds the lock.
-    """
-    path = memory.with_name(f"{memory.name}-writer")
-    try:
-        descriptor = acquire_lock(path, timeout_s=timeout_s, mode=OWNER_ONLY)
-    except BlockingIOError as writer:
-        raise StoreError(
-            f"another process ({writer}) is writing into {memory}; wait for it to end "
-            "(reading works meanwhile), or use another memory: --memory PATH"
-        ) from None
-    except OSError as error:
-        raise StoreError(f"{memory} cannot be written: {error.strerror}: {path}; reading it still works") from None
-    try:
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def read_file_stamp(path: Path) -> tuple[int, int]:

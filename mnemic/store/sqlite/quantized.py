@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from mnemic.checkpoint.atomic_files import flush_to_disk
 from mnemic.store.contract import NearestSlots, ScoredSlot, StoreError, Vectors
 from mnemic.store.retrieve.sentence_keys import STORED_DTYPE, quantize_vectors, unpack_vectors
-from mnemic.store.sqlite.connection import OWNER_ONLY, SQLiteConnection, lock_writer
+from mnemic.store.sqlite.connection import OWNER_ONLY, SQLiteConnection
+from mnemic.store.sqlite.locks import lock_writer
 from mnemic.store.sqlite.vectors import count_vectors, fill_arrays, read_slots_state, read_vector_blocks, select_top_k
 
 MIN_SLOTS = 50_000  # exact search is fast enough for fewer slots

@@ -13,7 +13,8 @@ from mnemic.store.contract import EmbeddingModel, NearestSlots, PassageEmbedding
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.sentence_keys import STORED_DTYPE
 from mnemic.store.sqlite import bm25, check, rows, scrub, vectors
-from mnemic.store.sqlite.connection import SQLiteConnection, lock_writer
+from mnemic.store.sqlite.connection import SQLiteConnection
+from mnemic.store.sqlite.locks import lock_writer
 from mnemic.store.sqlite.quantized import QuantizedIndex, renew_stamp
 
 

@@ -1,4 +1,7 @@
-"""The readers of files, one per kind; only the sandbox process imports them."""
+"""The readers of files, one per kind; ``kinds`` maps suffixes to kinds.
+
+Only the sandbox process imports them.
+"""
 
 from collections.abc import Mapping
 
