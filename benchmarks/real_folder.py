@@ -13,6 +13,7 @@ runs mnemic; ``--folder`` takes a folder that is made already. Checked is, in th
 - 7 questions without one: are they declined.
 
 ``--set final`` asks another 30 and 7, which are kept for the end: nothing may be fitted to them.
+``--set more`` has 65 and 10 more to build by.
 """
 
 import argparse
@@ -65,7 +66,7 @@ def run_benchmark(folder: Path, memory_path: Path, questions_path: Path) -> dict
 def main() -> None:
     formatter = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
-    parser.add_argument("--set", choices=["dev", "final"], default="dev")
+    parser.add_argument("--set", choices=["dev", "more", "final"], default="dev")
     parser.add_argument("--folder", type=Path, help="a folder that make_folder.py wrote")
     parser.add_argument("--makers", default=sys.executable, help="a Python that can run make_folder.py")
     parser.add_argument("--json", type=Path, help="write all figures to this file")

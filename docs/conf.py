@@ -12,7 +12,7 @@ author = "the mnemic developers"
 copyright = "the mnemic developers, Apache License 2.0"
 version = release = mnemic.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "live"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "live"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "results"]
@@ -21,6 +21,9 @@ autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False  # of torch, whose forward explains how to write one
 autodoc_typehints = "signature"
 python_maximum_signature_line_length = 88
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # is not copied, and neither is what is printed
+copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
 html_title = f"mnemic {version}"

@@ -82,15 +82,16 @@ def to_cell(text: str) -> str:
 
 
 def formats() -> Iterator[str]:
-    """List the kinds of files that a memory reads, with their suffixes."""
+    """List the kinds of files that a memory reads, with their names and suffixes."""
     from mnemic.text.documents import SUFFIXES
+    from mnemic.text.documents.kinds import KIND_NAMES
 
     suffixes: dict[str, list[str]] = {}
     for suffix, kind in SUFFIXES.items():
         suffixes.setdefault(kind, []).append(f"`{suffix}`")
-    yield "| kind | suffixes |\n| --- | --- |"
+    yield "| kind | what it is | suffixes |\n| --- | --- | --- |"
     for kind, names in sorted(suffixes.items()):
-        yield f"| {kind} | {' '.join(sorted(names))} |"
+        yield f"| {kind} | {KIND_NAMES[kind]} | {' '.join(sorted(names))} |"
 
 
 def commands() -> Iterator[str]:

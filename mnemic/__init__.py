@@ -4,9 +4,9 @@ Every name here is loaded when it is first used: ``import mnemic`` alone imports
 names are the public surface; everything else may change between versions.
 """
 
-from typing import TYPE_CHECKING
-
 from mnemic._lazy import lazy_names
+
+TYPE_CHECKING = False  # as typing's, whose import Ctrl-C would interrupt with a traceback
 
 if TYPE_CHECKING:
     from mnemic.data.babi.format import read_story

@@ -11,6 +11,15 @@ def main() -> int:
         return run_main()
     except KeyboardInterrupt:
         return 130
+    finally:
+        ignore_interrupts()
+
+
+def ignore_interrupts() -> None:
+    """Ignore further Ctrl-C: the interpreter ends, and has nothing to say about it."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,18 @@
-"""Load the public names of a package when they are first used."""
+"""Load the public names of a package when they are first used.
+
+This is what Python imports before a command can catch Ctrl-C, so it imports next to nothing.
+"""
+
+from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # as typing's
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
 
 def lazy_names(

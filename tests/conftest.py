@@ -11,6 +11,7 @@ from learn_runs import finish, small
 from long_runs import MEMORIES, run_of, write_texts
 from postgres_server import server
 
+os.environ["XDG_CONFIG_HOME"] = os.path.join(os.sep, "nowhere")  # no settings of the user who runs the tests
 os.environ.pop("COLUMNS", None)  # tables are as wide as in a pipe, in every terminal
 
 

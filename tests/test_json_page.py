@@ -14,7 +14,7 @@ from app_runs import run
 
 PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
 INTERFACE = re.compile(r"^interface (\w+) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
-FIELD = re.compile(r"^  (\w+): ([^/]*?);", re.MULTILINE)
+FIELD = re.compile(r"^  (\w+)\??: ([^/]*?);", re.MULTILINE)
 SCHEMAS = {name: dict(FIELD.findall(body)) for name, body in INTERFACE.findall(PAGE)}
 
 MUSEUM = "The museum was founded in 1897 by Edith Marlowe. Samuel Pike saved most of the paintings."
@@ -56,6 +56,7 @@ def test_documents_are_printed_as_promised(tmp_path: Path) -> None:
     copy = ("--memory", tmp_path / "other.db", "--json")
     check(run("import-memory", tmp_path / "out.jsonl", *copy).json, "ImportMemory")
     check(run("forget", "2", "--verify", *memory).json, "Forget")
+    check(run("trust", "--list", "--json").json, "Trust")
     assert set(run("ask", "?", "--memory", tmp_path / "none.db", "--json").json) == {"error"}
 
 

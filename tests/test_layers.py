@@ -19,6 +19,7 @@ ROOMS = (
     "cli", "mcp", "store", "reproduce", "train", "evaluate", "predict", "checkpoint", "objectives",
     "data", "models", "respond", "memory", "encode", "kernels", "text", "recipe", "files",
 )  # fmt: skip
+FRONT_DOORS = {"cli", "mcp"}  # nothing imports them but a command, when it runs
 SCREEN = {"typer", "click", "rich", "matplotlib"}  # only a command may need these
 KERNELS = {path for path in (ROOT / "kernels").glob("*.py") if path.stem != "__init__"}  # need triton
 ALLOWED = {"torch", "numpy", "tokenizers", "safetensors"}  # all that importing the library needs
@@ -117,7 +118,7 @@ def test_only_commands_know_a_screen() -> None:
 
 
 def test_what_is_not_needed_at_import_is_imported_on_use() -> None:
-    """Only commands import more than the standard library and ALLOWED at the top.
+    """Only the front doors import more than the standard library and ALLOWED at the top.
 
     GPU kernels are separate files, imported only if there is a GPU.
     """
@@ -125,11 +126,19 @@ def test_what_is_not_needed_at_import_is_imported_on_use() -> None:
     assert not [
         imported.place
         for imported in IMPORTS
-        if room_of_file(imported.path) != "cli"
+        if room_of_file(imported.path) not in FRONT_DOORS
         and imported.path not in KERNELS
         and not imported.inside
         and imported.module.split(".")[0] not in standard
     ]
+
+
+def test_commands_import_the_server_on_use() -> None:
+    """The command line works without `mnemic[mcp]`."""
+    imports = [imported for imported in IMPORTS if imported.module.startswith("mnemic.mcp")]
+    outside = [imported for imported in imports if room_of_file(imported.path) != "mcp"]
+    assert outside
+    assert all(imported.inside for imported in outside)
 
 
 def test_sentencex_is_imported_only_where_it_is_used() -> None:
@@ -245,7 +254,7 @@ def test_the_library_imports_with_four_packages() -> None:
     modules = [
         ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
         for path in FILES
-        if room_of_file(path) != "cli" and path not in KERNELS
+        if room_of_file(path) not in FRONT_DOORS and path not in KERNELS
     ]
     code = ALONE.format(missing=missing, modules=modules)
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -4,8 +4,6 @@ Shapes: b batch, n tokens or inputs, m queries, s slots, d width.
 """
 
 import json
-import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 import text_files
 import torch
 from app_runs import run
+from recipe_runs import train, write_recipe
 from torch import Tensor, nn
 
 from mnemic.data import DATASETS
@@ -32,7 +31,6 @@ from mnemic.memory.selective import SelectiveMemory
 from mnemic.models import StoryInputs, WindowBatch, build_model, check_model_parts
 from mnemic.objectives import OBJECTIVES, CarriedState, Loss
 from mnemic.recipe import ConfigError, load_recipe
-from mnemic.recipe.to_toml import format_toml
 from mnemic.respond import RESPONSES
 from mnemic.respond.contract import Response
 from mnemic.text import Tokenizer
@@ -290,55 +288,6 @@ LONG = [
 ]  # fmt: skip
 
 
-def write_recipe(folder: Path, recipe: Mapping[str, Any]) -> Path:
-    """Write a recipe as a file."""
-    (folder / "new.toml").write_text(format_toml(recipe))
-    return folder / "new.toml"
-
-
-def train(folder: Path, recipe: Mapping[str, Any], *arguments: object) -> Path:
-    """Train three steps of a recipe through the command line, and evaluate the network."""
-    path = write_recipe(folder, {**recipe, "train": recipe.get("train", {}) | {"steps": 3, "batch": 8}})
-    trained = run("train", path, "--out", folder / "run", "--device", "cpu", "--json", *arguments)
-    assert trained.code == 0, trained.err
-    assert trained.json["steps"] == 3
-    evaluated = run("evaluate", folder / "run", "--device", "cpu", "--json", "--split", "validation")
-    assert evaluated.code == 0, evaluated.err
-    assert {"mean_error", "figures"} & evaluated.json.keys()
-    return folder / "run"
-
-
-def load_worked_example(class_name: str) -> Any:
-    """Run the example of CONTRIBUTING.md that defines a class, and return the class."""
-    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(next(block for block in blocks if f"class {class_name}" in block), names)
-    return names[class_name]
-
-
-def test_the_worked_example_of_a_memory_is_trained_and_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MEMORIES, "cosine", load_worked_example("CosineMemory"))
-    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    block = re.search(r"^   ```toml\n(.*?)^   ```$", text, re.MULTILINE | re.DOTALL)
-    assert block is not None
-    recipe = tomllib.loads(block[1]) | {"data": {"kind": "generated-babi", "tasks": [1], "count": 300}}
-    folder = train(tmp_path, recipe)
-    story = ("--sentence", "Mary went to the garden.", "--sentence", "John went to the office.")
-    report = run("story", "ask", "Where is Mary?", "--model", folder, *story, "--json").json
-    assert len(report["evidence"]) == 2
-
-
-def test_the_worked_example_of_attention_sees_what_is_near() -> None:
-    attention = load_worked_example("LocalAttention")(8, heads=2, reach=2)
-    x = torch.randn(1, 9, 8, generator=torch.Generator().manual_seed(0))
-    mask = torch.ones(1, 1, 1, 9, dtype=torch.bool)
-    changed = x.clone()
-    changed[0, 4] += 1
-    difference = (attention(x, x, mask) - attention(changed, changed, mask)).abs().amax(-1)[0] > 1e-6
-    assert difference.nonzero().flatten().tolist() == [2, 3, 4, 5, 6]
-
-
 @pytest.mark.parametrize(("table", "constructor", "recipe"), STORY_CASES)
 def test_a_new_kind_of_story_network_is_asked(
     table: dict[str, Any], constructor: type, recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -346,9 +295,9 @@ def test_a_new_kind_of_story_network_is_asked(
     monkeypatch.setitem(table, "new", constructor)
     model = train(tmp_path, recipe)
     story = ("--sentence", "Mary went to the garden.", "--sentence", "John went to the office.")
-    asked = run("story", "ask", "--model", model, *story, "Where is Mary?", "--json")
-    assert asked.code == 0, asked.err
-    assert [row["text"] for row in asked.json["evidence"]] == [*story[1::2]]
+    answer = run("story", "ask", "--model", model, *story, "Where is Mary?", "--json")
+    assert answer.code == 0, answer.err
+    assert [row["text"] for row in answer.json["evidence"]] == [*story[1::2]]
     assert "hop 1" in run("story", "ask", "--model", model, *story, "Where is Mary?").out
 
 
@@ -380,9 +329,9 @@ def test_a_new_kind_of_carried_memory_reads_a_text_and_is_asked(
     (tmp_path / "text.txt").write_text("Mary went to the garden. John went to the office. Ann is in the hall.")
     read = run("text", "read", tmp_path / "notes.mem", "--model", model, tmp_path / "text.txt")
     assert read.code == 0, read.err
-    asked = run("text", "ask", tmp_path / "notes.mem", "Where is Mary?")
-    assert asked.code == 0, asked.err
-    assert "all 3 slots are filled: it is full" in asked.err
+    answer = run("text", "ask", tmp_path / "notes.mem", "Where is Mary?")
+    assert answer.code == 0, answer.err
+    assert "all 3 slots are filled: it is full" in answer.err
 
 
 @pytest.mark.parametrize(

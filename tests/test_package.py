@@ -50,9 +50,13 @@ def python(program: str, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel"))
+
+
+def build_wheel(source: Path, built: Path) -> Path:
     """Build the wheel from a copy, without stale files of the working tree."""
-    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    source.mkdir(exist_ok=True)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, source)
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "mnemic", source / "mnemic", ignore=ignore)
@@ -91,7 +95,15 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
     assert source <= names
     folders = {name.split("/")[0] for name in names}
     assert folders == {"mnemic", f"mnemic-{mnemic.__version__}.dist-info"}
-    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert {"LICENSE", "NOTICE"} <= {Path(name).name for name in names if ".dist-info/licenses/" in name}
+
+
+@pytest.mark.slow
+def test_a_wheel_is_the_same_when_it_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``make wheel`` builds it, from another folder and at another time."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    first, second = (build_wheel(tmp_path / name, tmp_path / f"{name}-wheel") for name in ("one", "two"))
+    assert first.read_bytes() == second.read_bytes()
 
 
 def test_the_wheel_works_in_an_empty_environment(installed: Path, tmp_path: Path) -> None:
@@ -142,7 +154,7 @@ def test_help_comes_without_torch(program: str, tmp_path: Path) -> None:
 
 
 def test_the_library_needs_four_packages_only(tmp_path: Path) -> None:
-    """Importing every module but the command line's imports no other package.
+    """Importing every module but those of the command line and MCP imports no other package.
 
     GPU kernels, which need triton, are imported only if there is a GPU.
     """
@@ -154,7 +166,7 @@ import mnemic
 for name in mnemic.__all__:
     getattr(mnemic, name)
 for module in pkgutil.walk_packages(mnemic.__path__, "mnemic."):
-    outside = module.name.startswith(("mnemic.cli", "mnemic.__main__"))
+    outside = module.name.startswith(("mnemic.cli", "mnemic.mcp", "mnemic.__main__"))
     if not outside and not module.name.startswith("mnemic.kernels."):
         __import__(module.name)
 new = {name.split(".")[0] for name in set(sys.modules) - before}

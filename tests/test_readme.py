@@ -93,7 +93,7 @@ def test_every_block_that_can_run_runs_and_prints_what_is_shown(tmp_path: Path) 
 
 
 def test_every_block_is_marked() -> None:
-    known = {"bash", "python", "text", "console", "toml", "json", "typescript", ""}  # no mark: a drawing
+    known = {"bash", "python", "text", "console", "toml", "json", "sql", "typescript", ""}  # no mark: a drawing
     all_blocks = [block for page in PAGES for block in blocks(page)]
     unknown = {block.mark for block in all_blocks} - known
     assert not unknown, f"a test cannot tell what to do with blocks marked {sorted(unknown)}"

@@ -45,6 +45,8 @@ FIXED = frozenset(
         ("predict/story.py", "kept"),  # fields of --json
         ("predict/story.py", "told"),
         ("predict/story.py", "taken"),
+        ("mcp/results.py", "found"),
+        ("mcp/results.py", "looked"),
         ("store/answers.py", "looked"),
         ("store/contract.py", "places"),
         ("store/contract.py", "what"),

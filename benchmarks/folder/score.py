@@ -135,13 +135,13 @@ def judge_answer(memory: Memory, gold: GoldQuestion, folder: Path) -> Verdict:
         return Verdict(gold.question, gold.family, "", 0.0, "", is_silent, is_silent, is_silent, best_guess)
     source = answer.evidence[0]
     is_elsewhere = any(source.name == str(folder / file) and source.page == page for file, page in gold.elsewhere)
-    has_position = (not gold.line or source.line in gold.line) and (not gold.page or source.page in gold.page)
+    has_position = (not gold.line or answer.line in gold.line) and (not gold.page or source.page in gold.page)
     return Verdict(
         gold.question,
         gold.family,
         answer.text,
         round(answer.score, 2),
-        f"{source.name.removeprefix(f'{folder}/')}, page {source.page}, line {source.line}",
+        f"{source.name.removeprefix(f'{folder}/')}, page {source.page}, line {answer.line}",
         bool(gold.answers) and is_right_answer(answer.text, gold),
         bool(gold.answers) and (is_elsewhere or is_same_file(source.name, gold.file, folder)),
         bool(gold.answers) and (is_elsewhere or has_position),

@@ -7,6 +7,8 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
+from mnemic.files import flush_to_disk, write_text
+
 
 class CheckpointError(ValueError):
     """Report a checkpoint that cannot be read: which file, and why."""
@@ -33,15 +35,6 @@ def backup_path_of(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.old")
 
 
-def flush_to_disk(path: Path) -> None:
-    """Flush a file or folder to the disk with ``fsync``."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file as hexadecimal digits."""
     with path.open("rb") as file:
@@ -50,4 +43,4 @@ def hash_file(path: Path) -> str:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a value to a file as indented JSON."""
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")

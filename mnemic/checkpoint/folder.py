@@ -12,11 +12,14 @@ Loading raises an error that names any file that is missing, truncated or change
 """
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from mnemic import __version__
@@ -26,8 +29,9 @@ from mnemic.checkpoint.quantize import quantize_weights
 from mnemic.checkpoint.tensors import read_tensors, write_tensors
 from mnemic.encode.precision import Precision, prepare_for_inference
 from mnemic.files import read_json
-from mnemic.models import build_model
+from mnemic.models import build_model, build_within
 from mnemic.recipe import Recipe, join_words
+from mnemic.recipe.bounds import is_too_deep
 from mnemic.recipe.migrate import migrate_recipe, migrate_sizes, migrate_state
 from mnemic.text import Tokenizer
 from mnemic.text import load_tokenizer as load_tokenizer
@@ -35,6 +39,8 @@ from mnemic.text import load_tokenizer as load_tokenizer
 FORMAT = 2  # that is written
 READABLE_FORMATS = (1, 2)  # 1: with the names of version 0.1, which ``recipe.migrate`` translates
 RECIPE, WEIGHTS, TOKENIZER = "recipe.json", "weights.safetensors", "tokenizer.json"
+MIN_SIZE_LIMIT = 1_000_000  # sizes of the data up to this need no weights
+MAX_BUILD_FACTOR = 4  # numbers that building a network may take per stored one: drafts, masks
 PROGRESS, STATE, MANIFEST = "progress.json", "progress.safetensors", "manifest.json"
 
 
@@ -48,7 +54,7 @@ class TrainingProgress:
     history: list[dict[str, Any]] = field(default_factory=list)  # one row per logged epoch
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Checkpoint:
     """A network, fully trained or not, with everything to use it or resume training."""
 
@@ -61,6 +67,11 @@ class Checkpoint:
     state: Mapping[str, Tensor]  # optimizer, random generator, carried state
     labels: tuple[str, ...] = ()  # names of the answers, in the order of their logits
     origin: str = field(default="", compare=False)  # the path or name it was loaded from
+
+    def __repr__(self) -> str:
+        stage = "trained" if self.progress.done else f"at step {self.progress.step} of phase {self.progress.phase}"
+        name = f"{self.origin!r}: " if self.origin else ""
+        return f"Checkpoint({name}{type(self.network).__name__}, {stage})"
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, quantize: bool = False, share_with: str = "") -> None:
@@ -98,8 +109,8 @@ def load_checkpoint(folder: str | Path, *, precision: Precision = "float32") -> 
     path, folder = Path(folder), find_checkpoint(Path(folder))
     verify_files(folder)
     metadata = read_metadata(folder / RECIPE)
-    network = build_model(metadata["recipe"]["model"], metadata["sizes"])
-    load_weights(network, read_weights(folder, metadata, weights_of(network)), folder / WEIGHTS)
+    network, weights = build_for_weights(folder, metadata)
+    load_weights(network, weights, folder / WEIGHTS)
     return Checkpoint(
         recipe=metadata["recipe"],
         seed=metadata["seed"],
@@ -122,16 +133,37 @@ def read_metadata(path: Path) -> dict[str, Any]:
     has_sizes = isinstance(sizes, dict) and all(isinstance(size, int | list) for size in sizes.values())
     if not has_model or not has_sizes or not has_valid_labels or not isinstance(metadata.get("seed"), int):
         raise CheckpointError(f"{path} does not hold a recipe with its model, a seed and sizes")
+    if is_too_deep(metadata):
+        raise CheckpointError(f"{path} is nested too deeply to be read")
     return metadata | {"recipe": migrate_recipe(metadata["recipe"]), "sizes": migrate_sizes(metadata["sizes"])}
 
 
-def read_weights(folder: Path, metadata: Mapping[str, Any], names: Iterable[str]) -> dict[str, Tensor]:
-    """Read a checkpoint's weights; take shared ones from a shipped network."""
-    weights = read_tensors(folder / WEIGHTS)
-    if "shared" not in metadata:
-        return weights
-    shared = read_tensors(shared_weights.find_shared_weights(metadata["shared"], folder, WEIGHTS))
-    return {name: shared[name] for name in names if name in shared} | weights
+def build_for_weights(folder: Path, metadata: Mapping[str, Any]) -> tuple[Any, dict[str, Tensor]]:
+    """Read a checkpoint's weights, and build its network unless that is far larger.
+
+    Shared weights come from a shipped network.
+    """
+    weights, shared = read_tensors(folder / WEIGHTS), dict[str, Tensor]()
+    if "shared" in metadata:
+        shared = read_tensors(shared_weights.find_shared_weights(metadata["shared"], folder, WEIGHTS))
+    check_sizes(metadata["sizes"], {**shared, **weights}, folder / RECIPE)
+    num_weights = sum(weight.numel() for weight in {**shared, **weights}.values())
+    build = partial(build_model, metadata["recipe"]["model"], metadata["sizes"])
+    network = build_within(build, MAX_BUILD_FACTOR * num_weights + MIN_SIZE_LIMIT)
+    expected = shapes_of(network)
+    weights = {name: shared[name] for name in expected if name in shared} | weights
+    check_shapes(expected, weights, folder / WEIGHTS)
+    return network, weights
+
+
+def check_sizes(sizes: Mapping[str, Any], weights: Mapping[str, Tensor], path: Path) -> None:
+    """Raise an error if a size is negative, or far larger than all weights together."""
+    limit = max(sum(weight.numel() for weight in weights.values()), MIN_SIZE_LIMIT)
+    for name, size in sizes.items():
+        numbers = size if isinstance(size, list) else [size]
+        for number in chain.from_iterable(item if isinstance(item, list) else [item] for item in numbers):
+            if not isinstance(number, int) or not 0 <= number <= limit:
+                raise CheckpointError(f"{path}: the size {name!r} is a whole number from 0 to {limit:,}, not {number}")
 
 
 def read_progress(path: Path) -> TrainingProgress:
@@ -211,10 +243,20 @@ def verify_files(folder: Path) -> None:
 
 def weights_of(network: nn.Module) -> dict[str, Tensor]:
     """All parameters and saved buffers by name; tied weights once, by their first name."""
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in stored_tensors_of(network).items()}
+
+
+def shapes_of(network: nn.Module) -> dict[str, torch.Size]:
+    """The shapes of ``weights_of(network)``, also of a network without values."""
+    return {name: tensor.shape for name, tensor in stored_tensors_of(network).items()}
+
+
+def stored_tensors_of(network: nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers that a checkpoint stores, by their first name."""
     state_dict = network.state_dict()
     names = [name for name, _ in network.named_parameters()]
     names += [name for name, _ in network.named_buffers() if name in state_dict]
-    return {name: state_dict[name].detach().cpu().contiguous() for name in names}
+    return {name: state_dict[name] for name in names}
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
@@ -222,13 +264,17 @@ def load_weights(network: nn.Module, weights: Mapping[str, Tensor], path: Path) 
 
     ``path`` names their file in error messages.
     """
-    expected = weights_of(network)
+    check_shapes(shapes_of(network), weights, path)
+    network.load_state_dict(dict(weights), strict=False)
+
+
+def check_shapes(expected: Mapping[str, torch.Size], weights: Mapping[str, Tensor], path: Path) -> None:
+    """Raise an error that names the first weight whose name or shape differs."""
     for name in [*expected, *weights]:
         if name not in weights:
             raise CheckpointError(f"{path} has no weight {name!r}, which its recipe needs")
         if name not in expected:
             raise CheckpointError(f"{path} has a weight {name!r}, which its recipe does not know")
-        if weights[name].shape != expected[name].shape:
-            shape, expected_shape = tuple(weights[name].shape), tuple(expected[name].shape)
+        if weights[name].shape != expected[name]:
+            shape, expected_shape = tuple(weights[name].shape), tuple(expected[name])
             raise CheckpointError(f"{path}: {name!r} has shape {shape}, its recipe wants {expected_shape}")
-    network.load_state_dict(dict(weights), strict=False)

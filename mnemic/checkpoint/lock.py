@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
+from mnemic.files import open_private
 from mnemic.recipe import ConfigError
 
 try:
@@ -14,6 +15,10 @@ except ImportError:  # Windows has no such locks; there nothing is locked
     fcntl = None  # type: ignore[assignment]
 
 POLL_S = 0.02  # between two tries
+NO_LOCKS_HINT = (
+    "the file system cannot lock files, as some network drives cannot; nothing is written without a "
+    "lock: put it on a local disk, or mount the drive with locks (NFS: version 4, or rpc.statd running)"
+)
 
 
 @contextmanager
@@ -51,7 +56,7 @@ def hold_lock(lock_path: Path, target: Path, advice: str) -> Iterator[None]:
     except BlockingIOError:
         raise ConfigError(f"another process is writing into {target}; {advice}") from None
     except OSError as error:
-        raise ConfigError(f"{target} cannot be written: {error.strerror}") from None
+        raise ConfigError(f"{target} cannot be written: {error.strerror}: {lock_path}") from None
     try:
         yield
     finally:
@@ -59,33 +64,40 @@ def hold_lock(lock_path: Path, target: Path, advice: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def acquire_lock(path: Path, *, timeout_s: float = 0.0, mode: int = 0o666) -> int:
-    """Lock a file, created with ``mode`` if missing; return its descriptor.
+def acquire_lock(path: Path, *, timeout_s: float = 0.0, any_owner: bool = False) -> int:
+    """Lock a file, created if missing, for this user only; return its descriptor.
 
     Closing the descriptor ends the lock, as does the end of the process. The file says which
-    process holds it. After ``timeout_s`` that is the message of the ``BlockingIOError``.
+    process holds it. After ``timeout_s`` that is the message of the ``BlockingIOError``. A file
+    that may lead elsewhere raises ``UnsafeFileError``; none is changed before it is locked.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, mode)
     deadline = time.monotonic() + timeout_s
-    try:
-        while not try_lock(descriptor):
-            if time.monotonic() >= deadline:
-                raise BlockingIOError(os.read(descriptor, 32).decode("ascii", "replace").strip())
-            time.sleep(POLL_S)
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"process {os.getpid()}".encode("ascii"))
-    except BaseException:
+    while True:
+        descriptor = open_private(path, any_owner=any_owner)
+        try:
+            if not try_lock(descriptor):
+                holder = os.read(descriptor, 32).decode("ascii", "replace").strip()
+                if time.monotonic() >= deadline:
+                    raise BlockingIOError(holder)
+            elif os.fstat(descriptor).st_nlink > 0:  # else its last holder has just removed it
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, f"process {os.getpid()}".encode("ascii"))
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
         os.close(descriptor)
-        raise
-    return descriptor
+        time.sleep(POLL_S)
 
 
 def try_lock(descriptor: int) -> bool:
-    """Try to lock a file; return False if another process has or just removed it."""
+    """Try to lock a file; return False if another process has locked it."""
     if fcntl is None:
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    return os.fstat(descriptor).st_nlink > 0
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}: {NO_LOCKS_HINT}") from None
+    return True

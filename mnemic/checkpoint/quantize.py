@@ -33,7 +33,10 @@ def dequantize_weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     weights = {}
     for name, weight in tensors.items():
         if name in quantized_names:
-            weights[name] = weight.float() * tensors[name + SCALE].unsqueeze(1)
+            scale = tensors.get(name + SCALE)
+            if scale is None or weight.dim() != 2 or scale.shape != weight.shape[:1]:
+                raise ValueError(f"the weight {name!r} of 8 bits has no scale for each of its rows")
+            weights[name] = weight.float() * scale.unsqueeze(1)
         elif name.removesuffix(SCALE) not in quantized_names:
             weights[name] = weight
     return weights

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.checkpoint.quantize import dequantize_weights
+from mnemic.files import open_for_writing
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -17,7 +18,14 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
     ``safetensors.save_file`` would make a file that only its owner can read.
     """
-    path.write_bytes(save({name: tensor.contiguous() for name, tensor in tensors.items()}))
+    content = pack_tensors(tensors)  # before the file changes, from which they may be mapped
+    with open_for_writing(path) as file:
+        file.write(content)
+
+
+def pack_tensors(tensors: Mapping[str, Tensor]) -> bytes:
+    """Return the content of a safetensors file with these tensors."""
+    return save({name: tensor.contiguous() for name, tensor in tensors.items()})
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -26,7 +34,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         return {}
     try:
         return dequantize_weights(load_file(path))
-    except SafetensorError as error:
+    except (SafetensorError, ValueError) as error:
         raise CheckpointError(f"{path} is no valid safetensors file: {error}") from None
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from mnemic.cli.documents import ask, demo, forget, maintain, mcp, remember
+from mnemic.cli.documents import ask, config, demo, forget, maintain, mcp, remember, search, trust, watch
 from mnemic.cli.documents import list as contents
 from mnemic.cli.networks import ask_story, average, data, evaluate, export, inspect, predict, recipes, table, train
 from mnemic.cli.networks.words_table import compare_language_models
@@ -23,8 +23,9 @@ GROUPS = {
 # options, a docstring the help; a function returns the exit code, or None for 0.
 DOCUMENT_COMMANDS: Commands = {
     "remember": remember.remember,
+    "watch": watch.watch,
     "ask": ask.ask,
-    "search": ask.search,
+    "search": search.search,
     "forget": forget.forget,
     "update": remember.update,
     "list": contents.list_documents,
@@ -34,6 +35,8 @@ DOCUMENT_COMMANDS: Commands = {
     "reindex": maintain.reindex,
     "export-memory": maintain.export_memory,
     "import-memory": maintain.import_memory,
+    "config": config.config,
+    "trust": trust.trust,
     "mcp": mcp.mcp,
     "demo": demo.demo,
 }

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from mnemic.cli.aliases import translate_argv
 from mnemic.cli.interrupt import CommandInterrupted
 from mnemic.cli.render.console import AS_JSON, is_first_process, is_installed, print_json, print_status
+from mnemic.cli.render.format import sanitize
 
 EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
 
@@ -52,8 +53,8 @@ def run_command(argv: list[str]) -> int:
     except (ValueError, OSError) as error:
         if debug:
             raise
-        line = " ".join(format_error(error).split("\n"))
-        print(f"error: {line}", file=sys.stderr, flush=True)
+        line = " ".join(format_error(error).splitlines())
+        print(f"error: {sanitize(line)}", file=sys.stderr, flush=True)
         if "--json" in argv:
             print_json({"error": line})
         return EXIT_MISTAKE

@@ -32,6 +32,10 @@ Plot = Annotated[Path | None, Option("--plot FILE", "Plot the evidence into a .p
 Memory = Annotated[str | None, Option("--memory PATH|NAME|ADDRESS", MEMORY_HELP, MEMORY_DEFAULT, "MNEMIC_MEMORY")]
 Embedder = Annotated[str | None, Option("--embedder NAME|DIR", EMBEDDER_HELP, EMBEDDER_DEFAULT)]
 Reader = Annotated[str, Option("--reader NAME|DIR", READER_HELP)]
+Inside = Annotated[str | None, Option("--in PATH", "Only documents in this folder, or this file.")]
+Kind = Annotated[str | None, Option("--kind KIND", "Only documents of this kind, such as pdf, md or note.")]
+Since = Annotated[str | None, Option("--since DATE", "Only documents of this day or later: 2024-03-31, 2024-03, 2024.")]
+Until = Annotated[str | None, Option("--until DATE", "Only documents of this day or earlier.")]
 Document = Annotated[str, Argument("ID|PATH", "A document's number or its file.")]
 MemoryFile = Annotated[Path, Argument("MEMORY", "The memory file, such as notes.mem.")]
 

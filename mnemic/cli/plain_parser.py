@@ -9,6 +9,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from mnemic import __version__
 from mnemic.cli.commands import COMMANDS
+from mnemic.cli.config import collect_defaults
 from mnemic.cli.declare import Option
 from mnemic.cli.options import JSON
 
@@ -47,6 +48,7 @@ def build_parser(name: str, function: Callable[..., Any]) -> PlainParser:
     )
     for parameter in signature(function).parameters.values():
         add_parameter(parser, parameter)
+    parser.set_defaults(**collect_defaults(name))
     parser.add_argument(*JSON.names, action="store_true", dest="as_json", help=JSON.help)
     return parser
 

@@ -44,7 +44,9 @@ def read_questions(question: str | None, question_file: str | None) -> list[str]
     """Read one question, or a file with a question per line; ``-`` is standard input."""
     if question_file is None:
         if question is None:
-            raise ValueError("no question: give it in quotes, or a file of them: --questions FILE")
+            raise ValueError(
+                "no question: give it in quotes, - for standard input, or a file of them: --questions FILE"
+            )
         return [read_text(STDIN).strip() if question == STDIN else question]
     if question is not None:
         raise ValueError("give --questions or a question, not both: write it into the file, or ask it alone")

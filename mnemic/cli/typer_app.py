@@ -8,7 +8,8 @@ from typing import Annotated, Any, get_args
 import typer
 
 from mnemic import __version__
-from mnemic.cli.commands import GROUPS, PANELS
+from mnemic.cli.commands import DOCUMENT_COMMANDS, GROUPS, PANELS
+from mnemic.cli.config import collect_defaults
 from mnemic.cli.declare import Option
 from mnemic.cli.options import JSON
 
@@ -21,16 +22,33 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 def run(argv: list[str]) -> int:
     """Run a command and return its exit code; raise ValueError for wrong options."""
     group: Any = typer.main.get_command(build_app())
+    hide_flag_types(group, typer.Context(group, **SETTINGS))
     if COMPLETION_VARIABLE in os.environ:
         group.main(argv, prog_name="mnemic")  # prints the completions and exits
     try:
-        with group.make_context("mnemic", list(argv)) as context:
+        with group.make_context("mnemic", list(argv), default_map=LazyDefaults()) as context:
             return group.invoke(context) or 0
     except typer.Exit as exit_request:
         return exit_request.exit_code
     except UsageError as error:
         path = error.ctx.command_path if error.ctx else "mnemic"
         raise ValueError(f"{error.format_message()} (see: {path} --help)") from None
+
+
+def hide_flag_types(command: Any, context: typer.Context) -> None:
+    """Leave out ``<bool>`` beside flags in the help of a command and those below it."""
+    for parameter in command.get_params(context):
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    for subcommand in getattr(command, "commands", {}).values():
+        hide_flag_types(subcommand, typer.Context(subcommand, parent=context))
+
+
+class LazyDefaults(dict[str, Any]):
+    """The user's settings by command, read when a command asks for its own."""
+
+    def get(self, command: str, default: Any = None) -> Any:
+        return collect_defaults(command) if command in DOCUMENT_COMMANDS else default
 
 
 def build_app() -> typer.Typer:

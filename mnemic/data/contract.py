@@ -19,6 +19,7 @@ from mnemic.recipe import ConfigError
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+MAX_EXAMPLES = 2_000_000  # that are generated for one split; 1 to 3 kB each
 Layout = Literal["stories", "windows", "segments", "tokens", "sequences"]  # of a batch
 Names = tuple[str, ...]
 Sizes = dict[str, Any]  # sizes a model is built from (vocab, max_length, …): integers, or lists
@@ -95,6 +96,15 @@ def check_minimum(name: str, value: int, minimum: int) -> None:
     """Raise a ConfigError unless ``value``, that of ``data.NAME``, is at least ``minimum``."""
     if value < minimum:
         raise ConfigError(f"data.{name} is at least {minimum}, not {value}")
+
+
+def check_count(name: str, count: int) -> None:
+    """Raise a ConfigError if ``data.NAME`` asks for more examples than can be generated."""
+    if count > MAX_EXAMPLES:
+        raise ConfigError(
+            f"data.{name} makes {count:,} examples; at most {MAX_EXAMPLES:,} are generated, which takes minutes and "
+            "gigabytes: give a smaller number"
+        )
 
 
 class DataSource:

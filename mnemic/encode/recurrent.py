@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from mnemic.encode.gated_gru import can_relay, relay_gru, scan_gru
 from mnemic.encode.recurrence import LayerState, loop_steps, run_fused, run_loop
 from mnemic.encode.token_encoder import TokenEncoder
-from mnemic.recipe import ConfigError, build
+from mnemic.recipe import ConfigError, build, check_repeats
 
 Directions = Literal["forward", "halves", "sum"]
 
@@ -73,6 +73,7 @@ class RecurrentNetwork(nn.Module):
         fused: bool = True,
     ) -> None:
         super().__init__()
+        check_repeats(depth=depth)
         if depth < 1 or (depth == 1 and dropout):
             raise ConfigError(
                 f"depth {depth} with dropout {dropout}: a recurrent network has at least one layer "

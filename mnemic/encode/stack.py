@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mnemic.encode.attention import ATTENTIONS, KeyValues
 from mnemic.encode.block import Activation, AddNorm, DecoderBlock, EncoderBlock, FeedForward, Norm
 from mnemic.encode.packed import PackedMask
-from mnemic.recipe import ConfigError, build, select_kinds
+from mnemic.recipe import ConfigError, build, check_repeats, select_kinds
 
 DEFAULT_ATTENTION: Mapping[str, Any] = {"kind": "full"}
 
@@ -52,6 +52,7 @@ class EncoderStack(nn.Module):
         attention: Mapping[str, Any] = DEFAULT_ATTENTION,
     ) -> None:
         super().__init__()
+        check_repeats(depth=depth)
         if not 0 <= groups <= depth:
             raise ConfigError(f"{depth} layers cannot have the weights of {groups} groups")
         make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)
@@ -144,6 +145,7 @@ class DecoderStack(nn.Module):
         attention: Mapping[str, Any] = DEFAULT_ATTENTION,
     ) -> None:
         super().__init__()
+        check_repeats(depth=depth)
         self.width = width
         self.cross = cross
         make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)

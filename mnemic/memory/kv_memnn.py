@@ -12,7 +12,7 @@ from torch import Tensor
 from mnemic.memory.append import AppendMemory, Slots
 from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels
 from mnemic.memory.parts.hop_update import UPDATES
-from mnemic.recipe import build
+from mnemic.recipe import build, check_repeats
 
 KEY, VALUE = 0, 1  # the tables of a slot
 DEFAULT_UPDATE: Mapping[str, Any] = {"kind": "rotate"}
@@ -41,6 +41,7 @@ class KeyValueMemory(AppendMemory):
         self, width: int, *, hops: int = 2, slots: int = 200, update: Mapping[str, Any] = DEFAULT_UPDATE
     ) -> None:
         super().__init__()
+        check_repeats(hops=hops)
         if hops < 1 or slots < 1:
             raise ValueError(f"key-value takes hops and slots ≥ 1, not {hops} and {slots}")
         self.hops, self.num_slots = hops, slots

@@ -15,7 +15,7 @@ from mnemic.encode.texts.bag import channel_weights
 from mnemic.memory.append import AppendMemory, Slots, slot_ages
 from mnemic.memory.contract import ATTENTION_CAPTION, FREE_SLOTS, MASKED_SCORE, Reading, ReadLabels
 from mnemic.memory.parts.hop_update import UPDATES, mean_gate
-from mnemic.recipe import build
+from mnemic.recipe import build, check_repeats
 
 DEFAULT_UPDATE: Mapping[str, Any] = {"kind": "add"}
 
@@ -58,6 +58,7 @@ class MemN2N(AppendMemory):
         max_length: int = 12,
     ) -> None:
         super().__init__()
+        check_repeats(hops=hops)
         if hops < 1 or slots < 1 or not 0 <= noise <= 1:
             raise ValueError(
                 f"memn2n takes hops and slots ≥ 1, noise from 0 to 1, not {hops = }, {slots = }, {noise = }"

@@ -17,7 +17,7 @@ from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels, Written
 from mnemic.memory.parts.contest import PairwiseScores, WriteTimeScorer, find_winner, margins_over, pair_without_time
 from mnemic.memory.parts.forget import FORGETS
 from mnemic.memory.parts.match import MATCHES
-from mnemic.recipe import build
+from mnemic.recipe import build, check_repeats
 
 DEFAULT_MATCH: Mapping[str, Any] = {"kind": "linear"}
 DEFAULT_FORGET: Mapping[str, Any] = {"kind": "oldest"}
@@ -62,6 +62,7 @@ class MemNN(AppendMemory):
         forget: Mapping[str, Any] = DEFAULT_FORGET,
     ) -> None:
         super().__init__()
+        check_repeats(hops=hops)
         if hops < 1 or slots < 1:
             raise ValueError(f"memnn takes hops and slots ≥ 1, not {hops = }, {slots = }")
         self.hops, self.num_slots = hops, slots

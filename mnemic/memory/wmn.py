@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from mnemic.encode.gru_cell import GRUCell, init_glorot
 from mnemic.memory.append import AppendMemory, Slots, slot_ages
 from mnemic.memory.contract import FREE_SLOTS, MASKED_SCORE, Reading, ReadLabels
+from mnemic.recipe import check_repeats
 
 
 class WMN(AppendMemory):
@@ -48,6 +49,7 @@ class WMN(AppendMemory):
         tanh: bool = True,
     ) -> None:
         super().__init__()
+        check_repeats(hops=hops)
         if hops < 1 or heads < 1 or slots < 1:
             raise ValueError(f"wmn takes hops, heads and slots ≥ 1, not {hops = }, {heads = }, {slots = }")
         self.hops, self.heads, self.num_slots, self.tanh = hops, heads, slots, tanh

@@ -6,6 +6,9 @@ from mnemic.models.build import check_model_parts as check_model_parts
 from mnemic.models.build import check_parts_fit as check_parts_fit
 from mnemic.models.evaluating import evaluating as evaluating
 from mnemic.models.inputs import IGNORE as IGNORE
+from mnemic.models.measure import build_on_meta as build_on_meta
+from mnemic.models.measure import build_within as build_within
+from mnemic.models.measure import check_memory as check_memory
 from mnemic.models.memory_network import MemoryNetwork as MemoryNetwork
 from mnemic.models.memory_network import ModelOutput as ModelOutput
 from mnemic.models.memory_network import StoryInputs as StoryInputs

@@ -1,6 +1,7 @@
 """Build the network of a recipe's ``[model]`` and check that its parts fit."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,11 +11,13 @@ from mnemic.encode.masked_layer import MaskedLayer
 from mnemic.encode.segmenter import SEGMENTERS
 from mnemic.memory import MEMORIES
 from mnemic.models.evaluating import evaluating
+from mnemic.models.measure import build_on_meta, check_memory
 from mnemic.models.memory_network import MemoryNetwork
 from mnemic.models.segment_model import SegmentModel
 from mnemic.models.segment_text_model import SegmentTextModel
 from mnemic.models.text_model import TextModel
 from mnemic.recipe import ConfigError, build, construct, join_words, kind_name, kind_of, matches_type, select_kinds
+from mnemic.recipe.bounds import check_numbers
 from mnemic.recipe.build import parameters_of
 from mnemic.respond import RESPONSES
 
@@ -129,10 +132,11 @@ def check_model_parts(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any
     The network is on the meta device and takes no memory, unless a part fails there: then a real
     one shows whether the part is to blame. No random number of the caller's is drawn.
     """
+    network = build_on_meta(partial(build_model, model, sizes))
+    check_memory(network)
     with torch.random.fork_rng(devices=[]):
         try:
             with torch.device("meta"):
-                network = build_model(model, sizes)
                 run_on_dummy(network, sizes)
         except (RuntimeError, IndexError, ValueError):
             network = build_model(model, sizes)
@@ -165,3 +169,4 @@ def check_model(model: Mapping[str, Any]) -> None:
         raise ConfigError(f"[model] needs {join_words(missing_keys)}")
     if not matches_type(model["width"], int) or model["width"] < 1:
         raise ConfigError(f"model.width is a whole number from 1 on, not {model['width']!r}")
+    check_numbers(model["width"], "model.width")

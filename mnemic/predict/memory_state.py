@@ -8,12 +8,12 @@ slot.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from numbers import Integral
 from pathlib import Path
-from secrets import token_hex
 from stat import S_IMODE, S_IWUSR
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from mnemic.files import replace_file
 from mnemic.memory import MEMORIES
 from mnemic.predict.results import SlotEvidence
 from mnemic.predict.slot_evidence import rank_slots
@@ -166,17 +167,13 @@ class State:
         header["texts"] = json.dumps(self.texts)
         header["digest"] = compute_digest(tensors, header)
         payload = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata=header)
-        temporary_path = path.with_name(f".{path.name}.{token_hex(4)}.new")  # unique to this writer
         try:
-            temporary_path.touch()
-            if path.exists():  # before it has content
-                temporary_path.chmod(S_IMODE(path.stat().st_mode) | S_IWUSR)
-            temporary_path.write_bytes(payload)
-            temporary_path.replace(path)
+            with replace_file(path) as file:
+                if path.exists() and os.name != "nt":  # before it has content
+                    os.fchmod(file.fileno(), S_IMODE(path.stat().st_mode) | S_IWUSR)
+                file.write(payload)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from None
-        finally:
-            temporary_path.unlink(missing_ok=True)
 
 
 def check_save_path(path: Path) -> None:

@@ -5,6 +5,7 @@ from the defaults; a constructor's typed keyword arguments are its schema. Every
 user raises ``ConfigError``, which says where it is, what came and what would be right.
 """
 
+from mnemic.recipe.bounds import check_repeats as check_repeats
 from mnemic.recipe.build import build as build
 from mnemic.recipe.build import construct as construct
 from mnemic.recipe.build import kind_name as kind_name

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from mnemic.recipe.bounds import check_numbers
 from mnemic.recipe.errors import ConfigError, did_you_mean, join_words, tuple_length, type_name
 from mnemic.recipe.merge import merge_recipes
 
@@ -61,6 +62,8 @@ def construct(constructor: Callable[..., T], options: Mapping[str, Any], *, name
         expected = type_hints_of(constructor)[key]
         if not matches_type(value, expected):
             raise ConfigError(f"{name}.{key} is {type_name(expected)}, not {value!r}")
+        if key != "seed":
+            check_numbers(value, f"{name}.{key}")
     needed = [k for k in accepted if parameters[k].default is inspect.Parameter.empty]
     if missing := [key for key in needed if key not in options]:
         raise ConfigError(f"{name} needs {join_words(missing)}; add it to the recipe or use --set")

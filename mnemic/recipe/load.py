@@ -6,6 +6,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from mnemic.recipe.bounds import MAX_NESTING, is_too_deep
 from mnemic.recipe.errors import ConfigError, did_you_mean, join_words
 from mnemic.recipe.merge import Recipe, merge_recipes
 from mnemic.recipe.migrate import RECIPES, migrate_override, migrate_recipe
@@ -13,6 +14,9 @@ from mnemic.recipe.migrate import RECIPES, migrate_override, migrate_recipe
 RECIPES_FOLDER = Path(__file__).parents[1] / "recipes"
 SECTIONS = ("model", "data", "objective", "train", "phases", "pretrained")
 PHASE_SECTIONS = ("model", "objective", "train")  # a phase may change these; the data stays the same
+MAX_BASES = 50  # recipes that build on each other
+MAX_BYTES = 1_000_000  # of a recipe's file
+TOO_DEEP = f"is nested too deeply; a recipe has at most {MAX_NESTING} tables or lists in each other"
 TASK_SECTIONS = ("model", "data", "objective", "train", "phases")
 
 
@@ -67,19 +71,33 @@ def read_with_base(name: str | Path, ancestors: tuple[Path, ...] = ()) -> Recipe
     led here, so that a cycle is an error. A name of version 0.1 may stand for one task of a recipe.
     """
     path, (_, task) = find_recipe(name), RECIPES.get(str(name), ("", None))
-    if path in ancestors:
+    if path.resolve() in ancestors:
         raise ConfigError(f"the base of {path} leads back to itself")
-    try:
-        recipe = migrate_recipe(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is no valid TOML: {error}") from None
+    if len(ancestors) > MAX_BASES:
+        raise ConfigError(f"{path} is the base of a base, and so on, of more than {MAX_BASES} recipes")
+    recipe = migrate_recipe(read_toml(path))
     if "base" in recipe:
         base = recipe.pop("base")
         if not isinstance(base, str):
             raise ConfigError(f"the base of {path} is a recipe's name or path, not {base!r}")
         base_name = path.parent / base if base.endswith(".toml") else base
-        recipe = merge_recipes(read_with_base(base_name, (*ancestors, path)), recipe)
+        recipe = merge_recipes(read_with_base(base_name, (*ancestors, path.resolve())), recipe)
     return recipe if task is None else select_task(recipe, task)
+
+
+def read_toml(path: Path) -> Recipe:
+    """Read a TOML file that is neither too large nor nested too deeply."""
+    if path.stat().st_size > MAX_BYTES:
+        raise ConfigError(f"{path} has {path.stat().st_size:,} bytes; a recipe has at most {MAX_BYTES:,}")
+    try:
+        recipe = tomllib.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ConfigError(f"{path} {TOO_DEEP}") from None
+    except ValueError as error:  # a TOMLDecodeError or UnicodeDecodeError is one
+        raise ConfigError(f"{path} is no valid TOML: {error}") from None
+    if is_too_deep(recipe):
+        raise ConfigError(f"{path} {TOO_DEEP}")
+    return recipe
 
 
 def check_sections(recipe: Recipe, name: str, known: Sequence[str]) -> None:
@@ -142,11 +160,19 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise ConfigError(f"--set takes KEY=VALUE, for example train.rate=0.01, not {text!r}")
+        raise ConfigError(f"an override is KEY=VALUE, for example train.rate=0.01, not {text!r}")
+    if key.count(".") >= MAX_NESTING:
+        raise ConfigError(f"the key {key[:20]!r} … {TOO_DEEP}")
     try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+        parsed = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return key.strip(), value.strip()
+    except (RecursionError, ValueError) as error:  # nested too deeply; a number of many digits
+        reason = TOO_DEEP if isinstance(error, RecursionError) else f"is no valid TOML: {error}"
+        raise ConfigError(f"the value of {key.strip()} {reason}") from None
+    if is_too_deep(parsed):
+        raise ConfigError(f"the value of {key.strip()} {TOO_DEEP}")
+    return key.strip(), parsed
 
 
 def override(recipe: Mapping[str, Any], key: str, value: Any) -> Recipe:

@@ -23,6 +23,7 @@ from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, save_checkpoi
 from mnemic.checkpoint.lock import lock_folder
 from mnemic.data.babi.folder import Size, find_story_folder
 from mnemic.evaluate.by_task import mean_error, percent_by_task
+from mnemic.files import write_text
 from mnemic.recipe import ConfigError, Recipe, current_name_of, load_recipe, override, recipe_names
 from mnemic.reproduce.faithfulness import measure_evidence_per_run
 from mnemic.reproduce.statistics import SELECTION_RULES, summarize_runs
@@ -264,8 +265,8 @@ def load_runs(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
 def append_runs(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Append finished runs to the JSON lines file of a table's folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "runs.jsonl").open("a", encoding="utf-8") as file:
-        file.writelines(f"\n{json.dumps(row)}\n" for row in rows)  # never appended to a cut line
+    lines = "".join(f"\n{json.dumps(row)}\n" for row in rows)  # never appended to a cut line
+    write_text(folder / "runs.jsonl", lines, append=True)
 
 
 def save_result(table: BabiTable, folder: Path) -> dict[str, Any]:

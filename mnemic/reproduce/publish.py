@@ -5,6 +5,7 @@ The card's metrics are measured on the network as it will be loaded.
 """
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from re import fullmatch
@@ -26,6 +27,9 @@ from mnemic.recipe import ConfigError, Recipe, build, kind_name, override
 from mnemic.reproduce.faithfulness import measure_evidence
 from mnemic.train.distributed import init_distributed
 
+LICENSE = "Apache-2.0"  # of shipped networks, as of mnemic
+SOURCE_PATTERN = r"(?P<role>[^:]*\S): *(?P<name>\S.*\S) \((?P<license>[^()]+)\)"
+SOURCE_HINT = "ROLE: NAME (LICENSE), such as 'training data: SQuAD 1.1 (CC-BY-SA-4.0)'"
 NAME_PATTERN = r"[a-z0-9]+(-[a-z0-9]+)*"
 Precision = Literal["float16", "float32", "int8"]
 # Keys of paths in a recipe: only the last part of a path is published.
@@ -37,6 +41,7 @@ def publish_checkpoint(
     name: str,
     *,
     command: str,
+    sources: Sequence[str],
     into: Path = WEIGHTS,
     precision: Precision = "float16",
     device: str = "cpu",
@@ -44,9 +49,11 @@ def publish_checkpoint(
 ) -> dict[str, Any]:
     """Publish the finished ``run`` as ``into/name``, evaluate it on ``device``, return its card.
 
-    ``command`` is the command that trained it, for the card. ``shares`` is a shipped network that
+    ``command`` is the command that trained it, for the card, and ``sources`` what it was made from,
+    such as ``training data: SQuAD 1.1 (CC-BY-SA-4.0)``. ``shares`` is a shipped network that
     training started from: weights that were frozen are not stored again.
     """
+    origin = {"license": LICENSE, "sources": parse_sources(sources)}
     checkpoint = load_checkpoint(run)
     if not checkpoint.progress.done:
         raise ConfigError(f"{run} is not trained to the end; finish it before it is shipped")
@@ -56,7 +63,8 @@ def publish_checkpoint(
         folder = Path(temporary_folder) / name
         stripped = strip_checkpoint(checkpoint, precision)
         save_checkpoint(folder, stripped, quantize=precision == "int8", share_with=shares)
-        card = {"name": name, "precision": precision} | build_card(load_checkpoint(folder), checkpoint, command, device)
+        measured = build_card(load_checkpoint(folder), checkpoint, command, device)
+        card = {"name": name, **origin, "precision": precision, **measured}
         write_json(folder / CARD, card)
         manifest = read_json(folder / MANIFEST)
         manifest["files"][CARD] = hash_file(folder / CARD)
@@ -68,6 +76,23 @@ def publish_checkpoint(
             raise ConfigError(f"with {name} the shipped networks have {total_bytes} bytes, over {MAX_TOTAL_BYTES}")
         install_folder(folder, into / name)
     return card
+
+
+def parse_sources(sources: Sequence[str]) -> list[dict[str, str]]:
+    """Parse what a network was made from: ``ROLE: NAME (LICENSE)`` each, at least one.
+
+    >>> parse_sources(["training data: bAbI tasks v1.2 (CC-BY-3.0)"])
+    [{'name': 'bAbI tasks v1.2', 'role': 'training data', 'license': 'CC-BY-3.0'}]
+    """
+    if not sources:
+        raise ConfigError(f"a network that is shipped says what it was made from: {SOURCE_HINT}")
+    parsed = []
+    for source in sources:
+        match = fullmatch(SOURCE_PATTERN, source)
+        if match is None:
+            raise ConfigError(f"a source is {SOURCE_HINT}, not {source!r}")
+        parsed.append({"name": match["name"], "role": match["role"], "license": match["license"]})
+    return parsed
 
 
 def install_folder(source: Path, target: Path) -> None:

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.checkpoint.folder import load_weights, weights_of
-from mnemic.checkpoint.tensors import read_tensors, write_tensors
+from mnemic.checkpoint.tensors import pack_tensors, read_tensors
 from mnemic.data.contract import QuestionDataset
 from mnemic.evaluate.by_task import mean_error, percent_by_task
 from mnemic.evaluate.error_rate import find_wrong_answers
+from mnemic.files import ANYONE, replace_file
 from mnemic.models import MemoryNetwork
 from mnemic.models.contract import BaseNetwork
 from mnemic.models.ensemble import StackedNetworks
@@ -113,11 +114,10 @@ def save_progress(
     if path is None:
         return
     weights = {f"weights.{name}": weight.detach().cpu() for name, weight in group.named_parameters()}
-    temporary_path = path.with_name(f".{path.name}.new")
-    temporary_path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     position = {"phase": torch.tensor(phase), "step": torch.tensor(step)}
-    write_tensors(temporary_path, weights | optimizer_tensors_of(optimizer) | position | best.state_dict())
-    temporary_path.rename(path)
+    with replace_file(path, mode=ANYONE) as file:
+        file.write(pack_tensors(weights | optimizer_tensors_of(optimizer) | position | best.state_dict()))
 
 
 @torch.no_grad()

@@ -11,11 +11,12 @@ from mnemic._lazy import lazy_names
 if TYPE_CHECKING:
     from mnemic.store.answer.ask import AskOptions
     from mnemic.store.answer.confidence import AnswerSpan, Reader
-    from mnemic.store.answers import Answer, Evidence, RankedAnswer
+    from mnemic.store.answers import Answer, Evidence, Hit, RankedAnswer
     from mnemic.store.contract import CheckReport, Document, StoreError
+    from mnemic.store.engines import ENGINES
     from mnemic.store.ingest.forget import ForgetResult
-    from mnemic.store.ingest.remember import RememberStep
-    from mnemic.store.memory import ENGINES, Hit, Memory
+    from mnemic.store.ingest.steps import RememberStep, count_unread
+    from mnemic.store.memory import Memory
     from mnemic.store.postgres.store import PostgresStore
     from mnemic.store.relational import Store
     from mnemic.store.retrieve.embedders import Embedder, HashedNgrams
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "mnemic.store.answer.ask": ["AskOptions"],
     "mnemic.store.answer.confidence": ["Reader", "AnswerSpan"],
-    "mnemic.store.answers": ["Answer", "Evidence", "RankedAnswer"],
+    "mnemic.store.answers": ["Answer", "Evidence", "Hit", "RankedAnswer"],
     "mnemic.store.contract": ["CheckReport", "Document", "StoreError"],
+    "mnemic.store.engines": ["ENGINES"],
     "mnemic.store.ingest.forget": ["ForgetResult"],
-    "mnemic.store.ingest.remember": ["RememberStep"],
-    "mnemic.store.memory": ["ENGINES", "Hit", "Memory"],
+    "mnemic.store.ingest.steps": ["RememberStep", "count_unread"],
+    "mnemic.store.memory": ["Memory"],
     "mnemic.store.postgres.store": ["PostgresStore"],
     "mnemic.store.relational": ["Store"],
     "mnemic.store.retrieve.embedders": ["Embedder", "HashedNgrams"],
@@ -40,5 +42,5 @@ if not TYPE_CHECKING:  # a type checker would accept any name
 __all__ = [
     "ENGINES", "Answer", "AnswerSpan", "AskOptions", "CheckReport", "Document", "Embedder", "Evidence",
     "ForgetResult", "HashedNgrams", "Hit", "Memory", "PostgresStore", "RankedAnswer", "Reader",
-    "RememberStep", "SQLiteStore", "Store", "StoreError",
+    "RememberStep", "SQLiteStore", "Store", "StoreError", "count_unread",
 ]  # fmt: skip

@@ -1,13 +1,18 @@
 """The answer of a memory to a question: quotations, best first, with their evidence."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from html import escape
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from mnemic.text.documents import Sentence
 
 AnswerKind: TypeAlias = Literal["span", "sentence"]
 NUM_SHOWN = 5  # sentences of evidence, or passages of a search, by default
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Evidence:
     """A sentence that was read, its position, and the weight of its passage per hop.
 
@@ -34,13 +39,28 @@ class Evidence:
     weights: tuple[float, ...]  # one per hop
     score: float
 
+    def __repr__(self) -> str:
+        return f"<Evidence {shorten_text(self.sentence)} from {self.citation}>"
+
+    @property
+    def citation(self) -> str:
+        """The document, and the page or line of the sentence."""
+        return format_citation(self.name, self.page, self.line)
+
     @property
     def sentence(self) -> str:
         """The text of the sentence, verbatim."""
         return self.passage[self.start : self.end]
 
+    def line_of(self, position: int) -> int:
+        """Return the line in the original of a position in the passage, within the sentence.
 
-@dataclass(frozen=True, kw_only=True)
+        A passage has the line breaks of the original within each sentence.
+        """
+        return self.line and self.line + self.passage.count("\n", self.start, position)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RankedAnswer:
     """One of several answers, with the sentence that it quotes."""
 
@@ -49,13 +69,22 @@ class RankedAnswer:
     score: float  # as ``Answer.score``
     evidence: Evidence
 
+    def __repr__(self) -> str:
+        citation = format_citation(self.evidence.name, self.evidence.page, self.line)
+        return f"<RankedAnswer {shorten_text(self.text)} ({self.score:.2f}) from {citation}>"
+
     @property
     def text(self) -> str:
         """The text of the answer, verbatim."""
         return self.evidence.passage[self.start : self.end]
 
+    @property
+    def line(self) -> int:
+        """The line of the answer in the original; 0: it has no lines."""
+        return self.evidence.line_of(self.start)
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Answer:
     """The answer to a question; without a reader, the sentence that matches best.
 
@@ -67,8 +96,10 @@ class Answer:
     '700 euros a month'
     >>> answer.score > 0.5  # the probability that it is right
     True
-    >>> unknown.has_answer
-    False
+    >>> answer.citation
+    'The lease ends on 30 June. The rent is 700 euros a month., line 1'
+    >>> unknown
+    <Answer none to 'Who owns the house?'>
     """
 
     question: str
@@ -78,11 +109,40 @@ class Answer:
     start: int  # offsets of the answer in the passage of the first evidence
     end: int
     ranked: tuple[RankedAnswer, ...]  # all answers, best first, whatever their confidence
-    kind: AnswerKind  # a reader's span, or without a reader a sentence
+    kind: AnswerKind  # a reader's span (a clause in languages it does not know), or without one a sentence
     hops: int
     looked: int  # passages in memory, all of which were searched
     read: int  # passages that were read sentence by sentence
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        if not self.has_answer:
+            return f"<Answer none to {shorten_text(self.question)}>"
+        return f"<Answer {shorten_text(self.text)} ({self.score:.2f}) from {self.citation}>"
+
+    def _repr_html_(self) -> str:
+        """Show the answer in its sentence, in a notebook."""
+        if not self.has_answer:
+            return f"<p>No answer to “{escape(self.question)}”</p>"
+        evidence = self.evidence[0]
+        last = max(self.end, evidence.end)
+        before, after = evidence.passage[evidence.start : self.start], evidence.passage[self.end : last]
+        quotation = f"{escape(before)}<mark>{escape(self.text)}</mark>{escape(after)}"
+        return (
+            f"<p><b>{escape(self.text)}</b> ({self.score:.2f})</p>"
+            f"<blockquote>{quotation}<br><small>{escape(self.citation)}</small></blockquote>"
+        )
+
+    @property
+    def citation(self) -> str:
+        """The document, and the page or line of the answer; empty if there is none."""
+        best = self.evidence[0] if self.has_answer else None
+        return format_citation(best.name, best.page, self.line) if best else ""
+
+    @property
+    def line(self) -> int:
+        """The line of the answer in the original; 0: none, or it has no lines."""
+        return self.evidence[0].line_of(self.start) if self.has_answer else 0
 
     @property
     def has_answer(self) -> bool:
@@ -90,12 +150,38 @@ class Answer:
         return bool(self.text)
 
 
+class Hit(NamedTuple):
+    """A passage that a search returned."""
+
+    document: int
+    name: str
+    page: int | None
+    text: str
+    sentences: "tuple[Sentence, ...]"
+    weight: float  # of the softmax over all candidates
+    score: float
+
+    def __repr__(self) -> str:
+        citation = format_citation(self.name, self.page, self.sentences[0].line)
+        return f"<Hit {shorten_text(self.text)} ({self.weight:.2f}) from {citation}>"
+
+
+def format_citation(name: str, page: int | None, line: int) -> str:
+    """Format a document and the page or line of a sentence in it."""
+    return name + (f", page {page}" if page else f", line {line}" if line else "")
+
+
+def shorten_text(text: str) -> str:
+    """Shorten a text to one line of at most 60 characters, quoted."""
+    return repr(shorten(text, 60, placeholder="…"))
+
+
 def answer_to_dict(answer: Answer) -> dict[str, Any]:
     """Convert an answer to a dict for JSON, with sentences instead of passages."""
-    fields = asdict(answer) | {"answer": answer.text or None}
+    fields = asdict(answer) | {"answer": answer.text or None, "line": answer.line or None}
     fields["evidence"] = [evidence_to_dict(evidence) for evidence in answer.evidence]
     fields["ranked"] = [
-        {"answer": ranked.text} | asdict(ranked) | {"evidence": evidence_to_dict(ranked.evidence)}
+        {"answer": ranked.text, "line": ranked.line} | asdict(ranked) | {"evidence": evidence_to_dict(ranked.evidence)}
         for ranked in answer.ranked
     ]
     return {key: fields[key] for key in ("question", "answer", *fields) if key != "text"}

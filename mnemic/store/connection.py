@@ -27,7 +27,7 @@ class Connection(Protocol):
     path_array: str  # the aggregate of ``path`` as a JSON array
     row_lock: str  # the end of a SELECT that locks its rows until the transaction ends
     is_writing: bool = False  # within ``Store.write_session``
-    in_transaction: bool = False  # within ``transaction``
+    in_transaction: bool = False  # within ``transaction``, which may be rolled back
     unchanged_row: tuple[object, tuple[Any, ...]] = (None, ())  # state of the memory, row
 
     def close(self) -> None:

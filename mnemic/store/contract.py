@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from mnemic.text.documents import Passage
 
 Vectors = NDArray[numpy.float32]  # n d
+BEGIN_ADVICE = "begin one: mnemic remember FILE_OR_FOLDER, or Memory.remember in Python"
+DIGEST_LENGTH = 64  # characters of a SHA-256; a digest of a document that is read in part is longer
+MEMBER_SEPARATOR = "!/"  # in a place, between a file and the name of a document inside it
 
 
 class PassageEmbedding(NamedTuple):
@@ -28,11 +31,26 @@ class PassageEmbedding(NamedTuple):
     sentence_vectors: Vectors  # s d, rows of norm 1; a single row adds nothing to the vector
 
 
-EmbeddedPassages = Iterable[tuple[Passage, PassageEmbedding | None]]
+EmbeddedPassage = tuple[Passage, PassageEmbedding | None]
+EmbeddedPassages = Iterable[EmbeddedPassage]
 
 
 class StoreError(ValueError):
     """The memory cannot do this; the message says why and what to do."""
+
+
+class DamageError(StoreError):
+    """A row holds what no version of mnemic writes; perhaps the disk is failing."""
+
+    def __init__(self, item: str) -> None:
+        super().__init__(
+            f"{item} is damaged; `mnemic check` reports more. Restore a backup, or save what can still be read "
+            "with `mnemic export-memory` and import it into a new memory"
+        )
+
+
+class MissingMemoryError(StoreError):
+    """There is no memory yet; the first writer creates it."""
 
 
 class RaceError(StoreError):
@@ -53,7 +71,7 @@ class EmbeddingModel(NamedTuple):
 class Draft(NamedTuple):
     """A document that is about to be stored."""
 
-    digest: str  # SHA-256 of the content
+    digest: str  # SHA-256 of the content; followed by "/" and a position: it is read in part, so far
     kind: str  # the format: text, html, pdf … or note
     title: str
     notes: tuple[str, ...] = ()  # warnings for the user, such as a page without text
@@ -182,10 +200,13 @@ class Engine(Protocol):
         Raise ``StoreError`` if the files cannot be searched, even if ``traces`` is empty.
         """
 
-    def search_vectors(self, vector: Vectors, limit: int) -> NearestSlots:
-        """Find the slots whose vectors have the largest dot product with ``vector`` (d)."""
+    def search_vectors(self, vector: Vectors, limit: int, document_ids: Sequence[int] | None = None) -> NearestSlots:
+        """Find the slots whose vectors have the largest dot product with ``vector`` (d).
 
-    def count_slots(self) -> int:
+        With ``document_ids``, slots of other documents do not exist.
+        """
+
+    def count_active_slots(self) -> int:
         """Return the number of active slots."""
 
     def count_bytes(self) -> int:

@@ -6,12 +6,15 @@ memories are in ``$MNEMIC_HOME``, by default ``~/.local/share/mnemic``.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
+from mnemic.files import write_text
 from mnemic.store.contract import StoreError
 from mnemic.store.postgres.address import DEFAULT_NAME, Address, is_address, parse_address
+from mnemic.store.trust import PROJECT_FOLDER, check_project
 
-PROJECT_PATH = Path(".mnemic", "memory.db")
+PROJECT_PATH = Path(PROJECT_FOLDER, "memory.db")
 DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
@@ -44,9 +47,23 @@ def locate_memory(memory: str | Path | None = None, start: Path | None = None) -
 
 
 def find_project_memory(start: Path) -> Path | None:
-    """Return the memory of ``start`` or of its nearest parent folder that has one."""
-    paths = (folder / PROJECT_PATH for folder in (start, *start.parents))
-    return next((path for path in paths if path.is_file()), None)
+    """Return the memory of ``start`` or of its nearest parent folder that has one.
+
+    It must be this user's, or one that the user trusts.
+    """
+    for folder in (start, *start.parents):
+        with suppress(PermissionError):  # nobody uses what one may not even see
+            if (folder / PROJECT_PATH).is_file():
+                return check_project(folder / PROJECT_PATH)
+    return None
+
+
+def hide_from_git(memory: Path) -> None:
+    """Keep the memory of a project out of git, with a ``.gitignore`` beside it."""
+    path = memory.with_name(".gitignore")
+    if memory.parent.name == PROJECT_FOLDER and not os.path.lexists(path):
+        with suppress(OSError):  # in a folder that is read-only, or made meanwhile
+            write_text(path, "*\n")
 
 
 def list_named_memories() -> dict[str, Path]:

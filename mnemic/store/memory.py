@@ -5,45 +5,46 @@
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any
 
 from mnemic.store.answer.ask import DEFAULT_HOPS, DEFAULT_PASSAGES, AskOptions, answer_question, check_question
 from mnemic.store.answer.confidence import MIN_CONFIDENCE, Reader
 from mnemic.store.answer.reader import resolve_reader
-from mnemic.store.answers import Answer
-from mnemic.store.contract import CheckReport, Document, EmbeddingModel, HistoryEvent, MemoryStats, StoreError
+from mnemic.store.answers import Answer, Hit
+from mnemic.store.contract import (
+    CheckReport,
+    Document,
+    EmbeddingModel,
+    HistoryEvent,
+    MemoryStats,
+    MissingMemoryError,
+    StoreError,
+)
+from mnemic.store.engines import open_store
 from mnemic.store.ingest.check import check_store
+from mnemic.store.ingest.contents import find_container
 from mnemic.store.ingest.export import ExportProgress, check_export, import_export, write_export
 from mnemic.store.ingest.forget import ForgetResult, finish_scrub, forget_documents
-from mnemic.store.ingest.remember import NOTE_KIND, RememberRun, RememberStep, get_file_size, remember_note
+from mnemic.store.ingest.notes import NOTE_KIND, remember_note
+from mnemic.store.ingest.reindex import reindex_passages
+from mnemic.store.ingest.remember import RememberRun
 from mnemic.store.ingest.retry import retry_call
-from mnemic.store.locate import locate_memory
-from mnemic.store.postgres.address import Address
-from mnemic.store.postgres.store import PostgresStore
-from mnemic.store.relational import Store
+from mnemic.store.ingest.steps import RememberStep
+from mnemic.store.locate import hide_from_git, locate_memory
+from mnemic.store.relational import Store, ignore_notice
 from mnemic.store.retrieve.embedders import NO_EMBEDDER, Embedder, resolve_embedder
+from mnemic.store.retrieve.filters import Day, make_filters
 from mnemic.store.retrieve.hybrid import read_hop
-from mnemic.store.retrieve.models import SHIPPED_MODEL
-from mnemic.store.sqlite.store import SQLiteStore
-from mnemic.text.documents import DEFAULT_LIMITS, DocumentError, DocumentParser, Limits, Sentence, find_files
+from mnemic.store.retrieve.languages import select_model
+from mnemic.store.retrieve.models import SHIPPED_MODEL, THREAD_LIMIT
+from mnemic.store.retrieve.spelling import correct_spelling
+from mnemic.store.targets import find_document, resolve_ids
+from mnemic.text.documents import DEFAULT_LIMITS, DocumentError, DocumentParser, Limits, find_files
 
 ABOUT_LIMIT = 10_000  # passages that `forget --about` may match
-
-ENGINES: dict[str, Callable[..., Store]] = {"sqlite": SQLiteStore, "postgresql": PostgresStore}
-
-
-class Hit(NamedTuple):
-    """A passage that a search returned."""
-
-    document: int
-    name: str
-    page: int | None
-    text: str
-    sentences: tuple[Sentence, ...]
-    weight: float  # of the softmax over all candidates
-    score: float
 
 
 class Memory:
@@ -53,6 +54,8 @@ class Memory:
     the memory of the project or of the user. ``embedder`` (an object or a name) is for a new
     memory; an existing memory refuses any but its own, and ``reindex`` changes it. ``reader`` (an
     object, a name or a folder) answers from passages; with None an answer is a sentence.
+    ``on_notice`` is called with a line of text when a user should know of something that was put
+    right, such as a forgetting that another process did not finish.
 
     >>> memory = mnemic.Memory("notes.db")
     >>> memory.note("The lease ends on 30 June. The rent is 700 euros a month.")
@@ -75,9 +78,10 @@ class Memory:
     Many threads can use one memory at the same time: each has its own connection, which is closed
     with the thread or with the memory, and those that write take turns.
 
-    The first question imports torch, with threads that sleep while they wait for each other. A
-    program that imports torch before decides that itself: if answers take several times as long on
-    a busy machine, set the environment variable ``OMP_WAIT_POLICY`` to ``passive`` before.
+    The first question imports torch, with threads that sleep while they wait for each other. In a
+    program that has imported torch before, they spin, which takes seconds on a busy machine; there
+    a question is answered by one thread (``torch.set_num_threads``, for the time of the question).
+    With the environment variable ``OMP_WAIT_POLICY``, ``passive`` or ``active``, it uses all.
     """
 
     def __init__(
@@ -86,8 +90,9 @@ class Memory:
         *,
         embedder: str | Embedder | None = None,
         reader: str | Reader | None = SHIPPED_MODEL,
+        on_notice: Callable[[str], object] = ignore_notice,
     ) -> None:
-        self.path = locate_memory(memory)
+        self.path, self.on_notice = locate_memory(memory), on_notice
         self.requested_embedder = embedder
         self.reader = resolve_reader(reader)
         self.lock = RLock()  # guards the dict that follows
@@ -120,7 +125,7 @@ class Memory:
     @property
     def store(self) -> Store:
         """The storage engine, opened on first use."""
-        return self.load_once("store", lambda: open_store(self.path, create=False))
+        return self.load_once("store", lambda: open_store(self.path, create=False, on_notice=self.on_notice))
 
     @property
     def embedder(self) -> Embedder | None:
@@ -135,7 +140,7 @@ class Memory:
             raise StoreError(
                 f"{self.store.location} was written with {describe_model(stored_model)}, and this "
                 f"is {describe_model(model)}: their vectors cannot be compared. Nothing was "
-                "changed; `mnemic reindex --embedder NAME` computes them again"
+                "changed; `mnemic reindex --embedder NAME`, in Python Memory.reindex, computes them again"
             )
         return embedder
 
@@ -145,16 +150,24 @@ class Memory:
         stored_name = stored_model.name if stored_model else NO_EMBEDDER
         return resolve_embedder(stored_name if embedder is None else embedder)
 
+    def exists(self) -> bool:
+        """Return whether the memory was created, by opening it."""
+        try:
+            return self.store is not None
+        except MissingMemoryError:
+            return False
+
     def create_if_missing(self) -> None:
         """Create the memory, unless it exists."""
         with self.lock:
-            exists = get_file_size(self.path) if isinstance(self.path, Path) else "store" in self.loaded
-            if not exists:
+            if not self.exists():
                 # Raises here, before the memory is created, if there is no such embedder.
                 self.requested_embedder = self.requested_embedder and (
                     resolve_embedder(self.requested_embedder) or NO_EMBEDDER
                 )
-                self.loaded["store"] = open_store(self.path, create=True)
+                self.loaded["store"] = open_store(self.path, create=True, on_notice=self.on_notice)
+            if isinstance(self.path, Path):
+                hide_from_git(self.path)
             if self.store.is_initialized():
                 return
             embedder = resolve_embedder(SHIPPED_MODEL if self.requested_embedder is None else self.requested_embedder)
@@ -164,11 +177,27 @@ class Memory:
                 self.store.set_model(embedder.model if embedder else None)
             self.loaded["embedder"] = embedder
 
+    @contextmanager
+    def write_session(self) -> Iterator[None]:
+        """Begin to write; first finish what a killed process left of a forgetting."""
+        with self.store.write_session():
+            finish_scrub(self.store)
+            yield
+
     def remember(
-        self, *paths: str | Path, include: Sequence[str] = (), exclude: Sequence[str] = ()
+        self,
+        *paths: str | Path,
+        include: Sequence[str] = (),
+        only: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        password: str | None = None,
     ) -> list[RememberStep]:
-        """Remember files and folders; return one step per file."""
-        steps = self.remembering(paths, include=include, exclude=exclude)
+        """Remember files and folders; return one step per file, also for those not read.
+
+        In folders ``include`` adds files to those of known kinds, ``only`` replaces them, and
+        ``exclude`` leaves some out. ``password`` opens files that are locked with it.
+        """
+        steps = self.remembering(paths, include=include, only=only, exclude=exclude, password=password)
         return [step for step in steps if step.outcome != "reading"]
 
     def remembering(
@@ -176,19 +205,22 @@ class Memory:
         paths: Sequence[str | Path],
         *,
         include: Sequence[str] = (),
+        only: Sequence[str] = (),
         exclude: Sequence[str] = (),
+        password: str | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> Generator[RememberStep, None, None]:
         """Remember files and folders, and yield each step.
 
         After an interrupt, the same call resumes.
         """
-        listing = find_files(paths, include=include, exclude=exclude)
+        listing = find_files(paths, include=include, only=only, exclude=exclude)
         folders = [os.path.abspath(path) for path in paths if os.path.isdir(path)]
         self.create_if_missing()
-        with self.store.write_session(), DocumentParser(limits) as parser:
-            finish_scrub(self.store)
-            run = RememberRun(self.store, lambda: self.embedder, parser)
+        if self.requested_embedder is not None:
+            self.load_once("embedder", self.load_embedder)  # raises if the memory has another, even if no file is new
+        with self.write_session(), DocumentParser(limits) as parser:
+            run = RememberRun(self.store, lambda: self.embedder, parser, password)
             yield from run.remember_files(listing)
             yield from run.remove_missing_files(folders)
 
@@ -199,7 +231,7 @@ class Memory:
     def write_note(self, text: str, title: str, previous: Document | None) -> int:
         """Store a note that may supersede a document; return its id."""
         self.create_if_missing()
-        with self.store.write_session():
+        with self.write_session():
             arguments = (self.store, self.embedder, text, title, previous)
             return retry_call(lambda: remember_note(*arguments))
 
@@ -210,13 +242,15 @@ class Memory:
         """
         old = self.document(target)
         if text is not None:
-            return self.write_note(text, old.title if old.kind == NOTE_KIND else "", old)
+            has_title = old.kind == NOTE_KIND and not self.text(old.id).startswith(old.title)
+            return self.write_note(text, old.title if has_title else "", old)
         if not old.places:
             raise StoreError(f"document {old.id} has no file to read again; give a new text")
-        *_, last = self.remember(*old.places)
+        *_, last = self.remember(*map(find_container, old.places))
         if last.outcome == "broken":
             raise DocumentError(f"{last.path}: {'; '.join(last.notes)}")
-        return last.document if last.document is not None else old.id
+        record = self.store.get_file_record(old.places[-1])
+        return record.document if record is not None else old.id
 
     def ask(
         self,
@@ -226,73 +260,97 @@ class Memory:
         passages: int = DEFAULT_PASSAGES,
         lexical: float | None = None,
         confidence: float = MIN_CONFIDENCE,
+        inside: str | Path | None = None,
+        kind: str | None = None,
+        since: Day | None = None,
+        until: Day | None = None,
     ) -> Answer:
         """Answer a question with a quotation, and return it with its evidence.
 
         Each hop reads ``passages`` sentence by sentence; later hops add the best sentence to the
         query. ``lexical`` is the weight of BM25 beside vectors, by default the embedder's. A
         reader's answer must have at least this ``confidence``.
-        """
-        options = AskOptions(hops, passages, lexical, confidence)
-        return answer_question(self.store, self.embedder, self.reader, question, options)
 
-    def search(self, query: str, limit: int = 10, lexical: float | None = None) -> list[Hit]:
-        """Return the passages that match a query best."""
-        check_question(query)
-        hop = read_hop(self.store, self.embedder, query, bm25_weight=lexical)
-        hits = []
-        for slot_id, document_id, _, (text, page, sentences) in self.store.get_slots(hop.top_slots(limit)):
-            name, weight = self.document(document_id).name, hop.weights[slot_id]
-            hits.append(Hit(document_id, name, page, text, sentences, weight, hop.scores[slot_id]))
+        Filters leave other documents out: ``inside`` is a folder or file, ``kind`` one such as pdf
+        or note, ``since`` and ``until`` are the first and the last day (a date, or 2024-03-31,
+        2024-03, 2024) of the file's modification, or of when a note was remembered.
+        """
+        filters = make_filters(inside, kind, since, until)
+        options, embedder = AskOptions(hops, passages, lexical, confidence, filters), self.embedder
+        with self.search_snapshot():
+            return answer_question(self.store, embedder, self.reader, question, options)
+
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        lexical: float | None = None,
+        *,
+        inside: str | Path | None = None,
+        kind: str | None = None,
+        since: Day | None = None,
+        until: Day | None = None,
+    ) -> list[Hit]:
+        """Return the passages that match a query best; the filters are those of ``ask``."""
+        check_question(query, "query", "terms of notice")
+        hits, embedder, filters = [], self.embedder, make_filters(inside, kind, since, until)
+        with self.search_snapshot():
+            query, document_ids = correct_spelling(self.store, query), self.store.find_documents(filters)
+            embedder = select_model(embedder, query)
+            hop = read_hop(self.store, embedder, query, bm25_weight=lexical, document_ids=document_ids)
+            for slot_id, document_id, _, (text, page, sentences) in self.store.get_slots(hop.top_slots(limit)):
+                name, weight = filters.choose_name(self.document(document_id)), hop.weights[slot_id]
+                hits.append(Hit(document_id, name, page, text, sentences, weight, hop.scores[slot_id]))
         return hits
+
+    def correct(self, query: str) -> str:
+        """Return a query with misspelled words corrected by the memory's words, as it is read."""
+        check_question(query, "query", "terms of notice")
+        with self.store.snapshot():
+            return correct_spelling(self.store, query)
+
+    @contextmanager
+    def search_snapshot(self) -> Iterator[None]:
+        """Read one state of the memory throughout a question, whatever others write."""
+        self.store.prepare_search()
+        with self.store.snapshot(), THREAD_LIMIT.apply():
+            yield
 
     def forget(self, *targets: int | str | Path, verify: bool = False) -> ForgetResult:
         """Erase documents, by id or path, with all their older versions.
 
         ``verify`` searches the raw bytes of the memory's files for traces of them.
         """
-        document_ids = [document_id for target in targets for document_id in self.resolve_ids(target)]
+        document_ids = [document_id for target in targets for document_id in resolve_ids(self.store, target)]
         return forget_documents(self.store, document_ids, verify=verify)
-
-    def resolve_ids(self, target: int | str | Path) -> list[int]:
-        """Return the ids of a document, or of all documents in a folder."""
-        if isinstance(target, int) or not os.path.isdir(target):
-            return [self.document(target).id]
-        root = os.path.join(os.path.abspath(target), "")
-        document_ids = {record.document for record in self.store.list_file_records() if record.path.startswith(root)}
-        return sorted(document_ids) or [self.document(target).id]  # which raises: nothing of it is remembered
 
     def about(self, query: str) -> list[Document]:
         """Return the documents that have a passage with every word of ``query``."""
-        matches = self.store.search_bm25(query, ABOUT_LIMIT, require_all=True)
-        slots = self.store.get_slots([match.slot_id for match in matches])
-        return [self.document(document_id) for document_id in sorted({slot.document for slot in slots})]
+        with self.store.snapshot():
+            matches = self.store.search_bm25(query, ABOUT_LIMIT, require_all=True)
+            slots = self.store.get_slots([match.slot_id for match in matches])
+            return [self.document(document_id) for document_id in sorted({slot.document for slot in slots})]
 
     def document(self, target: int | str | Path) -> Document:
         """Return a document by its id (12 or "12") or its path."""
-        if isinstance(target, int) or str(target).isdecimal():
-            document = self.store.get_document(int(str(target)))
-            if document is None:
-                raise StoreError(f"there is no document {target}; `mnemic list` lists them")
-            return document
-        document_ids = self.store.find_by_path(os.path.abspath(target))
-        if not document_ids:
-            raise StoreError(f"nothing of {target} is remembered; `mnemic list` lists what is")
-        return self.document(document_ids[-1])
+        return find_document(self.store, target)
 
     def memories(self, *, retired: bool = False) -> list[Document]:
         """List the active documents, or with ``retired`` all documents."""
-        return list(self.store.list_documents(retired=retired))
+        with self.store.snapshot():
+            return list(self.store.list_documents(retired=retired))
 
     def history(self, target: int | str | Path) -> tuple[list[Document], list[HistoryEvent]]:
         """Return all versions of a document, the oldest first, and their events."""
-        versions = self.store.list_versions(self.document(target).id)
-        return versions, self.store.list_events([version.id for version in versions])
+        with self.store.snapshot():
+            versions = self.store.list_versions(self.document(target).id)
+            return versions, self.store.list_events([version.id for version in versions])
 
     def text(self, target: int | str | Path) -> str:
         """Return the text of a document, active or retired, one line per passage."""
-        slots = self.store.list_slots(self.document(target).id)
-        return "\n".join(slot.passage.text for slot in slots)
+        with self.store.snapshot():
+            slots = self.store.list_slots(self.document(target).id)
+            return "\n".join(slot.passage.text for slot in slots)
 
     def stats(self) -> MemoryStats:
         """Count documents, passages, vectors and bytes."""
@@ -307,40 +365,23 @@ class Memory:
 
         After an interrupt, a call with the same embedder resumes.
         """
-        store, new_embedder = self.store, self.resolve_embedder(embedder)
-        model = new_embedder.model if new_embedder else None
-        with store.write_session():
+        new_embedder = self.resolve_embedder(embedder)
+        with self.write_session():
             self.requested_embedder, self.loaded["embedder"] = new_embedder or NO_EMBEDDER, new_embedder
-            if model != store.get_model():
-                with store.transaction():
-                    store.set_model(model)
-            total, done = store.count_slots(), store.collect_stats().keyed
-            if new_embedder is None:
-                return
-            for slots in store.list_unembedded_slots():
-                embeddings = new_embedder.embed_passages([slot.passage.text for slot in slots])
-                with store.transaction():
-                    store.set_embeddings([slot.id for slot in slots], embeddings)
-                done += len(slots)
-                yield done, total
+            yield from reindex_passages(self.store, new_embedder)
 
     def export(self, path: str | Path) -> Iterator[ExportProgress]:
-        """Export everything but vectors as JSON lines; yield the progress."""
-        yield from write_export(self.store, Path(path))
+        """Export one state of the memory, all but vectors, as JSON lines; yield the progress."""
+        # Its own connection: the snapshot stays open until the end, and this thread may write.
+        with closing(open_store(self.path, create=False)) as store:
+            yield from write_export(store, Path(path))
 
     def take(self, path: str | Path) -> Iterator[ExportProgress]:
         """Import documents that ``export`` wrote; a damaged file is refused before any change."""
-        check_export(Path(path))
+        check_export(Path(path), self.store if self.exists() else None)
         self.create_if_missing()
-        with self.store.write_session():
+        with self.write_session():
             yield from import_export(self.store, self.embedder, Path(path))
-
-
-def open_store(location: Path | Address, *, create: bool) -> Store:
-    """Open the storage engine of a path or an address."""
-    if isinstance(location, Address):
-        return PostgresStore(location, create=create)
-    return SQLiteStore(location, create=create)
 
 
 def describe_model(model: EmbeddingModel | None) -> str:

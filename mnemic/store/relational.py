@@ -10,70 +10,49 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Any
 from weakref import WeakSet
 
-import numpy
-
-from mnemic.store.connection import BATCH_SIZE, Connection
+from mnemic.store.connection import BATCH_SIZE
 from mnemic.store.contract import (
     CheckReport,
+    DamageError,
     Document,
     Draft,
     EmbeddedPassages,
     EmbeddingModel,
-    Engine,
     FileRecord,
     HistoryEvent,
     MemorySlot,
     MemoryStats,
     PassageEmbedding,
     RaceError,
-    ScoredSlot,
-    SentenceVectors,
-    Vectors,
 )
-from mnemic.store.retrieve.sentence_keys import unpack_sentence_vectors, unpack_vectors
+from mnemic.store.document_rows import (
+    COUNTED_ROWS,
+    DOCUMENT_COLUMNS,
+    SELECT_FILE_RECORD,
+    SELECT_VERSIONS,
+    parse_document_row,
+)
+from mnemic.store.slot_search import C, SlotSearch
 
-DOCUMENT_COLUMNS = "id, digest, kind, title, notes, previous, remembered, retired, passages, characters"
 SELECT_MODEL = "SELECT value FROM facts WHERE name = 'model'"
-COUNTED_ROWS = {
-    "documents": "documents WHERE retired IS NULL",
-    "retired": "documents WHERE retired IS NOT NULL",
-    "places": "places",
-    "vectors": "vectors",
-}
-SELECT_FILE_RECORD = "SELECT path, document, size, modified FROM places"
-SELECT_VERSIONS = """
-    WITH RECURSIVE older (id) AS (
-        SELECT CAST(? AS bigint) UNION
-        SELECT previous FROM documents JOIN older USING (id) WHERE previous IS NOT NULL
-    ), newer (id) AS (
-        SELECT CAST(? AS bigint) UNION
-        SELECT documents.id FROM documents JOIN newer ON previous = newer.id
-    )
-    SELECT id FROM older UNION SELECT id FROM newer
-"""
-
-C = TypeVar("C", bound=Connection)
 
 
-class Store(Engine, Generic[C]):
+class Store(SlotSearch[C]):
     """A storage engine with tables; many threads may use it at the same time."""
 
-    bm25: ModuleType  # functions that search words; as in the modules below, alike in all engines
     checks: ModuleType  # functions that find faults
     rows: ModuleType  # functions that write and read passages
     vectors: ModuleType  # functions that write and search vectors
-    vector_bytes: str  # the expression for the bytes of a vector, which are of the ``vector_dtype``
-    vector_dtype: numpy.dtype[Any]
-    keys_table: str  # the table whose column ``keys`` has the sentence vectors
     unembedded: str  # the condition for active slots above an id that lack embeddings
     sentence_rows: str  # what stands after FROM, to count the sentences of active slots
     keyed_rows: str  # the same for the slots that have sentence vectors
 
     def __init__(self, open_connection: Callable[..., C], location: object, *, create: bool) -> None:
         self.open_connection, self.location = open_connection, str(location)
+        self.on_notice: Callable[[str], object] = ignore_notice
         self.local = threading.local()
         self.connections = WeakSet[C]()  # of all threads; a thread that ends drops its own
         self.connect_thread(create=create)
@@ -115,6 +94,15 @@ class Store(Engine, Generic[C]):
         with self.connection.transaction():
             yield
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read one state of the memory throughout the block, whatever others write."""
+        with self.connection.snapshot():
+            yield
+
+    def prepare_search(self) -> None:
+        """Bring what a search needs up to date, outside of a snapshot, which cannot write."""
+
     def put_fact(self, name: str, value: str) -> None:
         """Set a value of the table of facts."""
         upsert = "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
@@ -122,8 +110,11 @@ class Store(Engine, Generic[C]):
 
     def get_model(self) -> EmbeddingModel | None:
         """Return the embedding model of the vectors; None: the memory is searched by words only."""
-        fields = json.loads(self.connection.fetch_value(SELECT_MODEL) or "null")
-        return None if fields is None else EmbeddingModel(**fields)
+        try:
+            fields = json.loads(self.connection.fetch_value(SELECT_MODEL) or "null")
+            return None if fields is None else EmbeddingModel(**fields)
+        except (ValueError, TypeError):
+            raise DamageError(f"{self.location}: the name of the embedder") from None
 
     def get_width(self) -> int:
         """Return the embedding width; 0 without a model."""
@@ -168,9 +159,10 @@ class Store(Engine, Generic[C]):
         self.connection.execute(update_sizes, (*sizes, document_id))
 
     def update_metadata(self, document_id: int, draft: Draft) -> None:
-        """Replace the title and the notes of a document by those of the draft."""
-        values = (draft.title, json.dumps(draft.notes), document_id)
-        self.connection.execute("UPDATE documents SET title = ?, notes = ? WHERE id = ?", values)
+        """Replace digest, title, notes and previous version of a document by the draft's."""
+        values = (draft.digest, draft.title, json.dumps(draft.notes), draft.previous, document_id)
+        update = "UPDATE documents SET digest = ?, title = ?, notes = ?, previous = ? WHERE id = ?"
+        self.connection.execute(update, values)
 
     def restore_document(
         self,
@@ -248,8 +240,20 @@ class Store(Engine, Generic[C]):
         event = HistoryEvent(document_id, at or get_utc_time(), action, path)
         self.connection.execute("INSERT INTO events (document, at, what, path) VALUES (?, ?, ?, ?)", event)
 
+    @contextmanager
+    def lock_erasing(self) -> Iterator[None]:
+        """Erase and scrub in the block, while no other process does."""
+        yield
+
+    def resume_scrub(self) -> bool | None:
+        """Scrub what a killed process left, if nobody has to be waited for.
+
+        Return whether that worked; None if another process is at it.
+        """
+        return self.scrub()
+
     def has_pending_scrub(self) -> bool:
-        """Return whether a process ended after it erased and before it scrubbed."""
+        """Return whether something was erased and is not scrubbed yet."""
         return self.connection.fetch_value("SELECT 1 FROM facts WHERE name = 'remains'") is not None
 
     def select_documents(self, where: str) -> str:
@@ -293,7 +297,7 @@ class Store(Engine, Generic[C]):
 
     def list_events(self, document_ids: Sequence[int]) -> list[HistoryEvent]:
         """Return the history of documents, the oldest event first."""
-        select = f"SELECT document, at, what, path FROM events WHERE document {self.connection.in_ids} ORDER BY at, id"
+        select = f"SELECT document, at, what, path FROM events WHERE document {self.connection.in_ids} ORDER BY id"
         rows = self.connection.fetch_all(select, (self.connection.pack_ids(document_ids),))
         return [HistoryEvent(*row) for row in rows]
 
@@ -305,6 +309,8 @@ class Store(Engine, Generic[C]):
         """Return slots by their ids, in the same order."""
         slots = self.read_slots(f"WHERE id {self.connection.in_ids}", self.connection.pack_ids(slot_ids))
         slots_by_id = {slot.id: slot for slot in slots}
+        if missing_ids := [slot_id for slot_id in slot_ids if slot_id not in slots_by_id]:
+            raise DamageError(f"{self.location}: passage {missing_ids[0]}")
         return [slots_by_id[slot_id] for slot_id in slot_ids]
 
     def list_slots(self, document_id: int) -> Iterator[MemorySlot]:
@@ -326,21 +332,6 @@ class Store(Engine, Generic[C]):
         """Store the embeddings of slots, replacing existing ones."""
         self.vectors.write_embeddings(self.connection, zip(slot_ids, embeddings))
 
-    def get_vectors(self, slot_ids: Sequence[int]) -> Vectors:
-        """Return the vectors (n d) of slots; zeros for a slot without one."""
-        blobs, width = self.connection.fetch_blobs(self.vector_bytes, "vectors", slot_ids), self.get_width()
-        zeros = bytes(width * self.vector_dtype.itemsize)
-        return unpack_vectors([blobs.get(slot_id, zeros) for slot_id in slot_ids], width, self.vector_dtype)
-
-    def get_sentence_vectors(self, slot_ids: Sequence[int]) -> SentenceVectors:
-        """Return the sentence vectors of slots, as quantized; no rows for a slot without them."""
-        blobs = self.connection.fetch_blobs("keys", self.keys_table, slot_ids)
-        return unpack_sentence_vectors([blobs.get(slot_id) or b"" for slot_id in slot_ids], self.get_width())
-
-    def search_bm25(self, text: str, limit: int, *, require_all: bool = False) -> list[ScoredSlot]:
-        """Rank the slots that contain any word of ``text``, or all of them, by BM25."""
-        return self.bm25.search_bm25(self.connection, text, limit, require_all=require_all)
-
     def collect_stats(self) -> MemoryStats:
         """Count documents, passages, vectors and bytes."""
         tables = COUNTED_ROWS | {"sentences": self.sentence_rows, "keyed": self.keyed_rows}
@@ -355,11 +346,8 @@ class Store(Engine, Generic[C]):
         return self.checks.check_memory(self.connection, self.get_model)
 
 
-def parse_document_row(row: tuple[Any, ...]) -> Document:
-    """Convert a row of ``select_documents`` to a document."""
-    document = Document._make(row)
-    notes, paths = json.loads(row[4]), json.loads(row[-1])
-    return document._replace(notes=tuple(notes), places=tuple(sorted(paths)))
+def ignore_notice(text: str) -> None:
+    """Do nothing with a line for the user."""
 
 
 def get_utc_time() -> str:

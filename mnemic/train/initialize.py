@@ -6,6 +6,7 @@ folder is only read when a run starts: a checkpoint needs no other folder.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.checkpoint.atomic_files import CheckpointError
-from mnemic.checkpoint.folder import RECIPE, find_checkpoint, load_weights, read_metadata, read_weights, weights_of
+from mnemic.checkpoint.folder import RECIPE, build_for_weights, find_checkpoint, load_weights, read_metadata, weights_of
 from mnemic.data import DATASETS
 from mnemic.data.contract import Sizes
 from mnemic.data.knowledge.dataset import KnowledgeFolder
@@ -22,7 +23,7 @@ from mnemic.encode.huggingface.read import CONFIG_FILE, load_encoder
 from mnemic.encode.huggingface.shape import encoder_options, shape_from_config
 from mnemic.files import read_json
 from mnemic.memory import MEMORIES
-from mnemic.models import build_model
+from mnemic.models import build_model, build_on_meta, check_memory
 from mnemic.objectives import OBJECTIVES
 from mnemic.recipe import (
     ConfigError,
@@ -160,9 +161,8 @@ def read_start_weights(folder: Path) -> dict[str, Tensor]:
     checkpoint_folder = find_start_checkpoint(folder)
     if not (checkpoint_folder / RECIPE).is_file():
         raise CheckpointError(f"{checkpoint_folder} holds no network: no {RECIPE}")
-    metadata = read_metadata(checkpoint_folder / RECIPE)
-    network = build_model(metadata["recipe"]["model"], metadata["sizes"])
-    return read_weights(checkpoint_folder, metadata, weights_of(network))
+    with torch.random.fork_rng(devices=[]):
+        return build_for_weights(checkpoint_folder, read_metadata(checkpoint_folder / RECIPE))[1]
 
 
 def check_kinds(recipe: Recipe) -> None:
@@ -264,8 +264,12 @@ def rebuild_network(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> 
 
 
 def check_phases(phases: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
-    """Raise an error if a phase freezes unknown parts or changes the weights' shapes."""
-    network = build_on_meta(recipe["model"], sizes)
+    """Raise an error if a phase freezes unknown parts or changes the weights' shapes.
+
+    Or if this computer's memory cannot hold the weights.
+    """
+    network = build_on_meta(partial(build_model, recipe["model"], sizes))
+    check_memory(network)
     shapes = {name: weight.shape for name, weight in network.named_parameters()}
     for phase in phases:
         find_modules(network, phase.settings.frozen)
@@ -274,19 +278,13 @@ def check_phases(phases: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
             raise ConfigError(f"train.segments is for data of kind {known}; leave it out")
         if phase.recipe["model"] == recipe["model"]:
             continue
-        weights = dict(build_on_meta(phase.recipe["model"], sizes).named_parameters())
+        weights = dict(build_on_meta(partial(build_model, phase.recipe["model"], sizes)).named_parameters())
         for name in sorted(shapes.keys() | weights.keys()):
             if name not in shapes or name not in weights or shapes[name] != weights[name].shape:
                 raise ConfigError(
                     f"phases.{phase.number} changes the weight {name!r}; a phase may change how "
                     "weights are used, not their sizes (width, slots, hops, tying ...)"
                 )
-
-
-def build_on_meta(model: dict[str, Any], sizes: Sizes) -> Any:
-    """Build a network whose tensors have shapes but no values, for checks."""
-    with torch.device("meta"):
-        return build_model(model, sizes)
 
 
 def resolve_tied_words(data: Any, recipe: Recipe) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mnemic.files import write_text
 from mnemic.train.tensorboard import EventWriter
 
 COLUMNS = ("phase", "epoch", "step", "loss", "norm", "rate", "validation", "seconds", "figures")
@@ -20,7 +21,7 @@ class RunLogger:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "log.tsv"
         lines = ["\t".join(COLUMNS), *(format_row(row) for row in history)]
-        self.path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_text(self.path, "\n".join(lines) + "\n")
         if not history:  # remove the events of a run that this one replaces
             for path in sorted(folder.glob("events.out.tfevents.*.mnemic")):
                 path.unlink()
@@ -28,8 +29,7 @@ class RunLogger:
 
     def add_row(self, row: Mapping[str, Any]) -> None:
         """Append a row to the table and its numbers to the TensorBoard events."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(format_row(row) + "\n")
+        write_text(self.path, format_row(row) + "\n", append=True)
         names = [name for name in ("loss", "norm", "rate", "validation") if row[name] is not None]
         scalars = {f"train/{name}": float(row[name]) for name in names}
         scalars |= {f"figures/{name}": value for name, value in row.get("figures", {}).items()}

@@ -59,7 +59,7 @@ class BatchSampler:
         if smallest_pool < self.batch_size:
             raise ConfigError(
                 f"a batch of {self.batch_size} cannot be drawn from {smallest_pool} training "
-                f"examples: lower it, say --set train.batch={max(smallest_pool // 4, 1)}, or get "
+                f"examples: lower it, say train.batch={max(smallest_pool // 4, 1)}, or get "
                 "more of them"
             )
         if not self.stacked and len(self.pools) != 1:

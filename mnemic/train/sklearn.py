@@ -14,6 +14,7 @@ import numpy as np
 from mnemic.checkpoint.folder import Checkpoint, load_checkpoint, save_checkpoint
 from mnemic.data import DATASETS
 from mnemic.data.text_tasks.tables import is_unicode
+from mnemic.files import write_text
 from mnemic.predict.text_tasks import classify_texts
 from mnemic.recipe import ConfigError, Recipe, did_you_mean, join_words, kind_of, load_recipe, override, parameters_of
 from mnemic.recipe.load import SECTIONS, check_sections, parse_assignment
@@ -93,9 +94,8 @@ class TextClassifier:
         with TemporaryDirectory() as temporary:
             folder = Path(temporary if self.folder is None else self.folder)
             folder.mkdir(parents=True, exist_ok=True)
-            with (folder / "train.jsonl").open("w", encoding="utf-8") as file:
-                for text, label in zip(texts, to_list(labels)):
-                    file.write(json.dumps({"text": text, "label": names[label]}) + "\n")
+            rows = [{"text": text, "label": names[label]} for text, label in zip(texts, to_list(labels))]
+            write_text(folder / "train.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
             recipe = self.complete_recipe(folder)
             for _ in fit(recipe, folder / "run", seed=self.seed, device=self.device, fresh=True):
                 pass

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from mnemic.files import open_for_writing
+
 VERSION = b"brain.Event:2"
 POLYNOMIAL = 0x82F63B78  # CRC-32C, reflected
 
@@ -30,7 +32,7 @@ class EventWriter:
 
     def __init__(self, folder: Path) -> None:
         path = folder / f"events.out.tfevents.{time.time_ns()}.mnemic"
-        self.file: BinaryIO = path.open("wb")
+        self.file: BinaryIO = open_for_writing(path)
         self.write_record(encode_event(time.time(), 0, encode_bytes(3, VERSION)))
 
     def add_scalars(self, step: int, values: Mapping[str, float]) -> None:

@@ -253,3 +253,9 @@ def test_what_is_put_in_place_has_reached_the_disk(tmp_path: Path, monkeypatch: 
     before = done[: done.index("rename")]
     assert set(before) == {f"flush {name}" for name in (*FILES, ".checkpoint.new")}
     assert done[-1] == f"flush {tmp_path.name}"
+
+
+def test_a_checkpoint_is_short_to_look_at(tmp_path: Path) -> None:
+    assert repr(make_checkpoint()) == "Checkpoint(MemoryNetwork, at step 3 of phase 1)"
+    save_checkpoint(tmp_path / "run", make_checkpoint(progress=TrainingProgress(done=True)))
+    assert repr(load_checkpoint(tmp_path / "run")) == f"Checkpoint('{tmp_path / 'run'}': MemoryNetwork, trained)"

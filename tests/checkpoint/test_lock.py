@@ -61,7 +61,7 @@ def test_a_setting_without_meaning_is_refused_before_training(tmp_path: Path, ch
 
 
 def test_too_few_questions_are_said(tmp_path: Path) -> None:
-    message = "a batch of 8 cannot be drawn from 3 training examples: lower it, say --set train.batch=1"
+    message = "a batch of 8 cannot be drawn from 3 training examples: lower it, say train.batch=1"
     with pytest.raises(ConfigError, match=message):
         next(fit(load_recipe("memn2n", [*SMALL, "data.validation=0.95"]), tmp_path / "run"))
 

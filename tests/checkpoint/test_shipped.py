@@ -33,6 +33,7 @@ STORY = (
     "Daniel journeyed to the garden.",
 )
 NAMES = shipped.list_networks()
+SOURCES = ["training data: generated stories (tasks 1 to 3) (Apache-2.0)"]
 STORIES = [name for name in NAMES if "tasks" in shipped.read_card(name)["data"]]
 MUSEUM = (
     "The museum of Harlow was founded in 1897 by Edith Marlowe, a chemist.",
@@ -157,7 +158,7 @@ def test_numbers_in_a_row_are_told_by_their_ends() -> None:
 
 
 def test_shipping_keeps_what_answering_needs_at_half_the_size(tmp_path: Path) -> None:
-    card = publish_checkpoint(model(), "small", command="mnemic train memn2n", into=tmp_path)
+    card = publish_checkpoint(model(), "small", command="mnemic train memn2n", sources=SOURCES, into=tmp_path)
     folder = tmp_path / "small"
     assert read_json(folder / "card.json") == card
     weights = load_file(folder / "weights.safetensors")
@@ -168,7 +169,7 @@ def test_shipping_keeps_what_answering_needs_at_half_the_size(tmp_path: Path) ->
         torch.testing.assert_close(new, old, atol=1e-3, rtol=1e-3)
     total_seconds = sum(row["seconds"] for row in before.progress.history)
     assert [row["seconds"] for row in after.progress.history] == [pytest.approx(total_seconds, abs=0.01)]
-    exact = publish_checkpoint(model(), "exact", command="…", into=tmp_path, precision="float32")
+    exact = publish_checkpoint(model(), "exact", command="…", sources=SOURCES, into=tmp_path, precision="float32")
     assert exact["precision"] == "float32"
     errors = compute_task_errors(before.network, load_data(before.recipe).test)
     assert exact["per_task"] == {"1": errors[1]}
@@ -176,7 +177,7 @@ def test_shipping_keeps_what_answering_needs_at_half_the_size(tmp_path: Path) ->
 
 
 def test_a_changed_card_is_noticed(tmp_path: Path) -> None:
-    publish_checkpoint(model(), "small", command="…", into=tmp_path)
+    publish_checkpoint(model(), "small", command="…", sources=SOURCES, into=tmp_path)
     write_json(tmp_path / "small" / "card.json", {"mean_error": 0.0})
     with pytest.raises(CheckpointError, match=r"card\.json was changed"):
         load(tmp_path / "small")
@@ -184,15 +185,15 @@ def test_a_changed_card_is_noticed(tmp_path: Path) -> None:
 
 def test_what_would_be_too_much_is_not_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The network that was there before stays."""
-    old = publish_checkpoint(model(), "small", command="first", into=tmp_path)
+    old = publish_checkpoint(model(), "small", command="first", sources=SOURCES, into=tmp_path)
     monkeypatch.setattr(ship_module, "MAX_TOTAL_BYTES", shipped.size_in_bytes(tmp_path) + 100)
-    assert publish_checkpoint(model(), "small", command="again", into=tmp_path) != old  # in its place
+    assert publish_checkpoint(model(), "small", command="again", sources=SOURCES, into=tmp_path) != old  # in its place
     with pytest.raises(ConfigError, match="bytes, over"):
-        publish_checkpoint(model(), "other", command="…", into=tmp_path)
+        publish_checkpoint(model(), "other", command="…", sources=SOURCES, into=tmp_path)
     assert read_json(tmp_path / "small" / "card.json")["command"] == "again"
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
     with pytest.raises(ConfigError, match="a word such as entnet-babi"):
-        publish_checkpoint(model(), "../small", command="…", into=tmp_path)
+        publish_checkpoint(model(), "../small", command="…", sources=SOURCES, into=tmp_path)
 
 
 def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> N
     ]  # fmt: skip
     set_start = partial(start_recipe_from, folder=Path("reader"))
     list(fit(load_recipe("bert-mass-selective", sets, change=set_start), tmp_path / "run", device="cpu"))
-    kwargs: Any = {"command": "mnemic train keeps", "precision": "int8", "into": tmp_path / "all"}
+    kwargs: Any = {"command": "mnemic train keeps", "sources": SOURCES, "precision": "int8", "into": tmp_path / "all"}
     publish_checkpoint(tmp_path / "run", "kept", shares="reader", **kwargs)
     stored = load_file(tmp_path / "all" / "kept" / "weights.safetensors")
     assert not [name for name in stored if name.startswith("encode.")]
@@ -236,6 +237,12 @@ def test_shared_weights_that_are_not_there_are_noticed(reference: object, messag
 
 
 def test_the_step_from_a_run_to_the_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["ship", str(model()), "small", "--command", "mnemic train memn2n"]
+    argv = ["ship", str(model()), "small", "--command", "mnemic train memn2n", "--source", *SOURCES]
     assert main([*argv, "--into", str(tmp_path)]) == 0
-    assert json.loads(capsys.readouterr().out) == read_json(tmp_path / "small" / "card.json")
+    card = json.loads(capsys.readouterr().out)
+    assert card == read_json(tmp_path / "small" / "card.json")
+    source = {"name": "generated stories (tasks 1 to 3)", "role": "training data", "license": "Apache-2.0"}
+    assert (card["license"], card["sources"]) == ("Apache-2.0", [source])
+    for sources, message in (([], "says what it was made from"), (["stories"], "a source is ROLE: NAME")):
+        with pytest.raises(ConfigError, match=message):
+            publish_checkpoint(model(), "small", command="…", sources=sources, into=tmp_path)

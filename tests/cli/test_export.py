@@ -1,19 +1,32 @@
 """``mnemic export`` writes a folder for Hugging Face, or a one-line error."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import torch
 from app_runs import model, run
+from huggingface_models import quiet
 from text_runs import run_of
 
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, save_checkpoint
 from mnemic.encode import Pretrained, TransformerEncoder, load_encoder, save_encoder
 from mnemic.encode.huggingface.shape import EncoderShape, build_encoder
 from mnemic.models import build_model
+from mnemic.predict.model import load
 from mnemic.recipe import load_recipe
 from mnemic.text import TRAINERS, WordTokenizer
 
+__all__ = ["quiet"]  # a fixture
+
+PASSAGES = (
+    "The lighthouse on Skarn Island was finished in 1874 by the engineer Ada Lindqvist. It stands "
+    "forty metres tall and was lit by whale oil until 1902, when an electric lamp took over.",
+    "Otters of the Veldra river feed on crayfish in summer and on trout in winter. A grown otter "
+    "eats about one and a half kilograms a day 🦦, and sleeps in dens called holts.",
+)
+QUESTIONS = ("Who built the lighthouse on Skarn Island?", "What do Veldra otters eat in winter?", "Who is it?")
 SHAPE = EncoderShape(
     vocab=60, width=16, depth=2, heads=2, inner=24, length=12, segments=2, activation="gelu",
     epsilon=1e-12, dropout=0.0, attention_dropout=0.0,
@@ -35,7 +48,7 @@ def test_a_hugging_face_folder_is_written_anew(tmp_path: Path) -> None:
     assert done.json["family"] == "bert"
     assert done.json["heads"] == ["cls.predictions.bias"]
     assert set(done.json["files"]) == {
-        "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
+        "README.md", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
     }  # fmt: skip
     loaded = load_encoder(tmp_path / "new")
     assert have_equal_outputs(loaded.encoder, encoder)
@@ -98,4 +111,28 @@ def test_a_network_without_a_transformer(tmp_path: Path) -> None:
 def test_norms_before_the_layers_have_no_place_there(tmp_path: Path) -> None:
     done = run("export", run_of("classes"), tmp_path / "new")
     assert done.code == 2
-    assert "one to export is trained with --set model.encode.stack.norm=post" in done.err
+    assert "one to export is trained with model.encode.stack.norm=post" in done.err
+
+
+def test_the_reader_answers_there_as_it_does_here(tmp_path: Path) -> None:
+    """Run the code of the exported README, on passages with and without the answer."""
+    done = run("export", "reader", tmp_path / "reader", "--json")
+    assert (done.code, done.err) == (0, "")
+    readme = (tmp_path / "reader" / "README.md").read_text(encoding="utf-8")
+    assert "license: apache-2.0" in readme
+    assert "SQuAD 1.1 (Rajpurkar et al. 2016), CC-BY-SA-4.0" in readme
+    there: dict[str, Any] = {"folder": str(tmp_path / "reader")}
+    for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL):
+        exec(block, there)
+    here, declined = load("reader"), set()
+    for question in QUESTIONS:
+        for passage in PASSAGES:
+            expected, (text, no_answer) = here.answer(question, passage), there["answer"](question, passage)
+            assert text == (expected.quote(passage) if expected.has_answer else "")
+            assert abs(no_answer - expected.no_answer) < 1e-4
+            declined.add(not text)
+    assert declined == {True, False}
+    assert (there["embed"](PASSAGES[0]) - here.embed([PASSAGES[0]]).vectors[0]).abs().max() < 1e-5
+    again = run("export", tmp_path / "reader", tmp_path / "again", "--json")
+    assert again.json["heads"] == ["classifier.bias", "classifier.weight", "qa_outputs.bias", "qa_outputs.weight"]
+    assert "AutoModelForSequenceClassification" in (tmp_path / "again" / "README.md").read_text(encoding="utf-8")

@@ -35,6 +35,7 @@ def test_help_of_every_command_has_an_example_and_json(command: str) -> None:
     assert done.code == 0
     assert f"Example: mnemic {command}" in " ".join(done.out.split())
     assert "--json" in done.out
+    assert "bool" not in done.out
     assert done.err == ""
 
 
@@ -42,6 +43,7 @@ def test_all_commands_are_in_the_help() -> None:
     output = run("--help").out
     assert all(name.split()[0] in output for name in NAMES)
     assert run().out == output  # nothing typed
+    assert "bool" not in output
 
 
 def test_version() -> None:

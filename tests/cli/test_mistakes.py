@@ -33,7 +33,7 @@ def read_error(*arguments: object, stdin: str = "") -> str:
         (["train", "memn2n", *sets(*TINY, "train.speed=1")], "train does not take 'speed'"),
         (["train", "memn2n", *sets(*TINY, "model.width=wide")], "model.width is a whole number"),
         (["train", "memn2n", *sets(*TINY, "model.memory.kind=ram")], "no kind 'ram'"),
-        (["train", "memn2n", *sets(*TINY, "nonsense")], "--set takes KEY=VALUE"),
+        (["train", "memn2n", *sets(*TINY, "nonsense")], "an override is KEY=VALUE"),
         (["train", "memn2n", *sets(*TINY), "--device", "abacus"], "--device is cpu, cuda"),
         (["train", "memn2n", "--speed", "1"], "No such option: --speed"),
         (["train", "memn2n", "--seed", "one"], "Invalid value for '--seed'"),

@@ -194,7 +194,7 @@ def test_another_file_can_be_tested_on(tmp_path: Path) -> None:
     (command,) = folder.glob("test.*")
     command.rename(command.with_stem("other"))
     arguments = ("evaluate", run_of("classes"), "--data", folder)
-    assert "--set data.test_file=dev" in run(*arguments).err
+    assert "such as data.test_file=dev" in run(*arguments).err
     report = run(*arguments, "--set", "data.tested=other", "--json")
     assert json.loads(report.out)["figures"]["accuracy"] > 90
     assert "--set takes data.…, not train.rate" in run(*arguments, "--set", "train.rate=1").err

@@ -1,6 +1,7 @@
 """Progress bars are drawn on a terminal, and never in redirected output."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -29,6 +30,28 @@ def test_what_is_printed_beside_a_bar_arrives_as_it_was() -> None:
     os.close(seen)
     assert "saying" in terminal_text
     assert done.stdout == f"{LINE}\n" * 3
+
+
+LARGE_FILE = """
+from mnemic.cli.render.progress import ProgressBars
+with ProgressBars("bytes") as bars:
+    for number in range(1, 12):
+        bars.show("remembering", number * 4_000_000, 45_000_000, "~/Documents/a/folder/of/somebody/server.log")
+        bars.bars.refresh()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals to open here")
+def test_a_bar_fits_a_terminal_of_80_columns() -> None:
+    seen, terminal = os.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "80"}
+    subprocess.run([sys.executable, "-c", LARGE_FILE], stderr=terminal, env=environment, check=True)
+    os.close(terminal)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", os.read(seen, 65_536).decode())
+    os.close(seen)
+    last = [line for line in re.split(r"[\r\n]+", text) if line.strip()][-1]
+    assert len(last) <= 80
+    assert re.search(r"44.0 MB/45.0 MB .*\d+:\d\d .*server.log", last)
 
 
 def test_a_look_that_takes_long_is_told_where_no_bar_is_seen(

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from mnemic.encode import Pretrained, TransformerEncoder, encode_ragged, load_encoder, save_encoder
 from mnemic.encode.huggingface.families import FAMILIES
+from mnemic.encode.huggingface.heads import rename_span_head
 from mnemic.encode.huggingface.shape import build_encoder, shape_of_encoder
+from mnemic.respond.spans import SpanHead
 
 __all__ = ["quiet"]  # a fixture
 
@@ -71,6 +73,23 @@ def test_saving_a_loaded_encoder_writes_the_same_weights(kind: str, tmp_path: Pa
             any_model(input_ids=ids, attention_mask=mask.long()) for any_model in (model, saved_model)
         )
     assert torch.equal(original_output.last_hidden_state[mask], saved_output.last_hidden_state[mask])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", OURS)
+def test_a_span_head_has_the_same_logits_there(kind: str, tmp_path: Path) -> None:
+    encoder, head = stir(build_encoder(OURS[kind])), stir(SpanHead(OURS[kind].width))
+    heads = rename_span_head(head.ends, head.none, FAMILIES[kind])
+    save_encoder(tmp_path / "ours", Pretrained(encoder, family=kind, unused=heads))
+    ids, mask = make_batch(FAMILIES[kind].pad_id)
+    expected = head(None, None, encoder(ids, mask), mask)  # b 2 1+n
+    inputs = {"input_ids": ids, "attention_mask": mask.long()}
+    reader = transformers.AutoModelForQuestionAnswering.from_pretrained(tmp_path / "ours").eval()
+    spans = reader(**inputs)
+    logits = torch.stack([spans.start_logits, spans.end_logits], 1)
+    assert (logits - expected[..., 1:])[mask.unsqueeze(1).expand_as(logits)].abs().max() < 1e-4
+    decliner = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "ours").eval()
+    assert (decliner(**inputs).logits - expected[..., 0]).abs().max() < 1e-4
 
 
 @pytest.mark.parametrize("kind", OURS)

@@ -155,3 +155,35 @@ def test_a_vocabulary_with_case(tmp_path: Path) -> None:
     assert cased is not None
     assert uncased.encode("Ab", special=False).tokens == ["a", "##b"]
     assert cased.encode("Ab", special=False).tokens == ["A", "##b"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("hidden_size", 200_000, r"'embeddings.word_embeddings.weight' has shape \(60, 32\), its config.json asks for"),
+        ("vocab_size", 10**12, "vocab_size is 1000000000000; expected a whole number from 1 to 1,000,000,000"),
+        ("vocab_size", 900_000_000, r"asks for \(900000000, 32\)"),
+        ("vocab_size", -5, "vocab_size is -5; expected a whole number from 1 to"),
+        ("num_hidden_layers", 10**9, "num_hidden_layers is 1000000000; expected a whole number from 1 to 1,000"),
+        ("num_attention_heads", 0, "num_attention_heads is 0; expected a whole number from 1 to"),
+        ("intermediate_size", 10**9, r"asks for \(1000000000, 32\)"),
+        ("max_position_embeddings", True, "max_position_embeddings is True; expected a whole number from 1 to"),
+    ],
+)
+def test_absurd_sizes(key: str, value: Any, message: str, tmp_path: Path) -> None:
+    """A config.json is compared with the weights before anything is allocated."""
+    folder = folder_of(make_transformers_model("bert"), tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {key: value}), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        load_encoder(folder)
+
+
+def test_a_padding_id_beyond_all_positions(tmp_path: Path) -> None:
+    """RoBERTa's positions begin after the padding id."""
+    folder = folder_of(make_transformers_model("roberta"), tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    for value, message in ((10**8, "is too small for pad_token_id"), (-9, "expected a whole number from 0 on")):
+        (folder / "config.json").write_text(json.dumps(config | {"pad_token_id": value}), encoding="utf-8")
+        with pytest.raises(ValueError, match=message):
+            load_encoder(folder)

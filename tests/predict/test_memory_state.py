@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device", "beside")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*notes.mem'"):
         load(carrying).remember("").save(tmp_path / "notes.mem")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.mem"]

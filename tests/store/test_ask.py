@@ -147,3 +147,13 @@ def test_minilm_finds_meaning(tmp_path: Path) -> None:
         assert memory.ask("Where did I park my car?").text == "The automobile is in the garage."
         memory.close()
         assert memory.ask("Who made Blue Harbour?").text == FACTS[0]
+
+
+def test_scores_in_a_memory_of_one_passage_are_small(tmp_path: Path) -> None:
+    """All slots score alike there, and a deviation of nothing scales nothing."""
+    with remembered(tmp_path, ["Ann sleeps. The key is in the drawer."], embedder="hashed-ngrams") as memory:
+        memory.note("Ann sleeps. The key is in the drawer. ")
+        answer = memory.ask("Where is the key?")
+        assert answer.text == "The key is in the drawer."
+        assert all(abs(evidence.score) < 10 for evidence in answer.evidence)
+        assert abs(memory.search("key")[0].score) < 10

@@ -276,7 +276,7 @@ def test_engines_have_the_functions_that_the_store_calls(function: str) -> None:
 
 
 def test_engines_have_the_same_files() -> None:
-    """But for an address, and for the quantized vectors that a server does not need."""
+    """But for an address, and for files beside the memory, which a server does not need."""
     folder = Path(inspect.getfile(Store)).parent
     first, second = ({path.stem for path in (folder / engine).glob("*.py")} for engine in ("sqlite", "postgres"))
-    assert first ^ second == {"quantized", "address"}
+    assert first ^ second == {"quantized", "side_files", "address"}

@@ -3,11 +3,12 @@
 import errno
 import os
 from collections.abc import Callable
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from document_files import docx, pdf
+from document_files import docx, epub, pdf
 from store_runs import SECRET, folder, memory, outcomes, write
 
 from mnemic import Memory
@@ -63,24 +64,28 @@ def test_a_file_that_changes_within_the_clocks_grain(memory: Memory, tmp_path: P
     path.write_text("Two is here.", encoding="utf-8")
     os.utime(path, ns=(stat.st_mtime_ns, stat.st_mtime_ns))
     assert outcomes(memory.remember(path)) == {"a.txt": "changed"}
+    # Its day is known all the same.
+    today = date.today()
+    assert memory.search("two", since=today - timedelta(days=1))
+    assert not memory.search("two", until="1970")
 
 
 def test_what_is_broken_is_told_and_the_rest_remembered(memory: Memory, folder: Path) -> None:
     (folder / "broken.docx").write_bytes(b"PK nothing")
     write(folder / "empty.txt", " \n")
-    pdf(folder / "scan.pdf", ["", ""])
-    pdf(folder / "half.pdf", ["A page with text.", ""])
+    pdf(folder / "blank.pdf", ["", ""])
+    epub(folder / "half.epub", ["A chapter with text.", ""])
     docx(folder / "fine.docx", ["The budget is 400 euros."])
     steps = {Path(step.path).name: step for step in memory.remember(folder)}
     assert {name for name, step in steps.items() if step.outcome == "broken"} == {
         "broken.docx",
         "empty.txt",
-        "scan.pdf",
+        "blank.pdf",
     }
-    assert steps["scan.pdf"].notes == ("page 1 has no text layer; page 2 has no text layer",)
-    assert steps["half.pdf"].notes == ("page 2 has no text layer",)
+    assert steps["blank.pdf"].notes == ("there is no text in it",)
+    assert steps["half.epub"].notes == ("part 2 has no text",)
     assert memory.ask("How much is the budget?").text == "The budget is 400 euros."
-    assert memory.document(folder / "half.pdf").notes == ("page 2 has no text layer",)
+    assert memory.document(folder / "half.epub").notes == ("part 2 has no text",)
 
 
 def shut(folder: Path, patch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,8 @@ def test_chinese_is_read_by_its_words(memory: Memory) -> None:
     memory.note("上海有一个很大的港口。")
     answer = memory.ask("中国的首都在哪里？")
     assert answer.text == "北京是中国的首都。"
-    assert "Chinese" in answer.notes[0]
+    memory.note("刘胜有一百二十个儿子。")
+    assert memory.search("刘胜死后")[0].text.startswith("刘胜")  # 刘胜死 is no word of the memory
     assert extract_words("中国的首都在哪里？") == ["中国", "首都"]
 
 
@@ -200,3 +201,29 @@ def test_a_memory_says_where_it_is(tmp_path: Path) -> None:
     assert repr(Memory("notes.db")) == "Memory('notes.db')"
     assert repr(Memory("notes.db", reader=None)) == "Memory('notes.db', reader=None)"
     assert repr(Memory("postgresql://ann:secret@host/base#work")) == "Memory('postgresql://ann@host/base#work')"
+
+
+def test_what_a_search_returns_is_short_to_look_at(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", embedder="none", reader=None) as memory:
+        long_text = f"The <b>lease</b> ends on 30 June. It is {'very ' * 40}long."
+        memory.note(long_text, title="Lease & more")
+        answer = memory.ask("When does the lease end?")
+        assert repr(answer) == "<Answer 'The <b>lease</b> ends on 30 June.' (0.88) from Lease & more, line 1>"
+        assert repr(answer.evidence[0]) == "<Evidence 'The <b>lease</b> ends on 30 June.' from Lease & more, line 1>"
+        assert all(len(repr(found)) < 120 for found in (*memory.search("long"), *answer.ranked))
+        html = answer._repr_html_()
+        assert "<mark>The &lt;b&gt;lease&lt;/b&gt; ends on 30 June.</mark>" in html
+        assert "Lease &amp; more, line 1" in html
+        none = memory.ask("When does the lease end?", kind="pdf")
+        assert (repr(none), none.citation) == ("<Answer none to 'When does the lease end?'>", "")
+        assert "No answer" in none._repr_html_()
+
+
+def test_another_embedder_is_refused_though_no_file_is_new(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("The key is here.", encoding="utf-8")
+    with Memory(tmp_path / "memory.db", embedder="none", reader=None) as memory:
+        assert [memory.remember(path)[0].outcome for _ in range(2)] == ["new", "unchanged"]
+    for embedder, message in (("nosuch", "no embedder 'nosuch'"), ("hashed-ngrams", "was written with no embedder")):
+        with Memory(tmp_path / "memory.db", embedder=embedder) as memory, pytest.raises(StoreError, match=message):
+            memory.remember(path)

@@ -19,7 +19,7 @@ __all__ = ["address"]  # a fixture
 
 WORDS = """
     the cat dog ran runs running technology technological assemble US is u café CAFE naïve 1e5 a_b
-    state-of-the-art 北京 首都 о Ελλάδα
+    state-of-the-art 北京 首都 刘胜 о Ελλάδα
 """
 
 
@@ -47,6 +47,7 @@ def test_both_engines_rank_alike(new_address: NewAddress, tmp_path: Path) -> Non
         "assemblies of us",
         "technologies",
         "中国的首都北京",
+        "刘胜死后",
         "ελλάδα 1E5",
         "the",
     ):

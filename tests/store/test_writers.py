@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -80,14 +81,23 @@ def pair(new_address: NewAddress) -> tuple[PostgresStore, PostgresStore]:
     return stores
 
 
-def add(store: PostgresStore, name: str, path: str = "", wait: float = 0) -> int:
+def add(store: PostgresStore, name: str, path: str = "", before_commit: Callable[[], object] = lambda: None) -> int:
     text = Passage(name, None, (Sentence(0, len(name), 1, 0, len(name)),))
     with store.write_session(), store.transaction():
         number = store.add_document(Draft(name, "text", name), [(text, None)])
         if path:
             store.put_file_record(FileRecord(path, number, 1, 2), "")
-        time.sleep(wait)
+        before_commit()
         return number
+
+
+def wait_for_blocked_writer(store: PostgresStore) -> None:
+    """Wait until another connection waits for what this one has written."""
+    for _ in range(500):
+        if store.connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
+            return
+        time.sleep(0.01)
+    raise AssertionError("nobody waits for this writer")
 
 
 @pytest.mark.parametrize("path", ["", "/a"])
@@ -96,8 +106,14 @@ def test_who_comes_second_is_told(pair: tuple[PostgresStore, PostgresStore], pat
     first, second = pair
     digest = "two" if path else "one"
     with ThreadPoolExecutor() as pool:
-        slow = pool.submit(add, first, "one", path, 0.3)
-        time.sleep(0.1)
+        has_written = Event()
+
+        def hold() -> None:
+            has_written.set()
+            wait_for_blocked_writer(first)
+
+        slow = pool.submit(add, first, "one", path, hold)
+        assert has_written.wait(10)
         with pytest.raises(RaceError, match="at the same time; try again"):
             add(second, digest, path)
         number = slow.result()

@@ -15,11 +15,13 @@ from mnemic.text.documents import (
     DocumentPiece,
     Note,
     Passage,
+    Source,
     Title,
     find_files,
     kind_of,
     split_passages,
 )
+from mnemic.text.documents.members import expand_members
 from mnemic.text.documents.registry import READERS
 
 
@@ -29,7 +31,8 @@ def count_words(texts: list[str]) -> list[int]:
 
 def read_parts(path: Path) -> tuple[list[Passage], list[str], list[str]]:
     """Read passages, notes and titles of a file, in this process."""
-    parts = list(READERS[kind_of(path)](path))
+    source = Source(path, path.name)
+    parts = list(expand_members(READERS[kind_of(path)](source), source, READERS))
     pieces = [item for item in parts if isinstance(item, DocumentPiece)]
     notes = [item.text for item in parts if isinstance(item, Note)]
     return (list(split_passages(pieces, count_words)), notes, [item.text for item in parts if isinstance(item, Title)])
@@ -54,44 +57,17 @@ def check_offsets(path: Path, source: str) -> None:
             assert source.count("\n", 0, sentence.first) + 1 == sentence.line
 
 
-def test_plain_text_and_markdown(tmp_path: Path) -> None:
-    text = "# A heading\r\n\r\nOne is here. Two\r\nwraps over lines.\r\n\r\n- an item\r\n"
-    path = write_file(tmp_path / "a.md", text)
-    assert sentences(path) == ["# A heading", "One is here.", "Two\r\nwraps over lines.", "- an item"]
-    assert read_parts(path)[2] == ["A heading"]
+def test_plain_text(tmp_path: Path) -> None:
+    text = "A heading\r\n\r\nOne is here. Two\r\nwraps over lines.\r\n\r\n- an item\r\n"
+    path = write_file(tmp_path / "a.txt", text)
+    assert sentences(path) == ["A heading", "One is here.", "Two\r\nwraps over lines.", "- an item"]
     check_offsets(path, text)
-
-
-def test_markdown_has_units_that_are_no_sentences(tmp_path: Path) -> None:
-    text = (
-        "## Head one\nProse begins. It goes\non here.\n- item one. Still it\n  wrapped\n"
-        "- item two\n| a. B | c |\n| --- | --- |\n| d. E | f |\nAfter it.\n"
-        "```bash\n# no heading. Code.\nx | y\n```\nThe end.\n"
-    )
-    path = write_file(tmp_path / "a.md", text)
-    assert sentences(path) == [
-        "## Head one", "Prose begins.", "It goes\non here.", "- item one.", "Still it\n  wrapped",
-        "- item two", "| a. B | c |", "| --- | --- |", "| d. E | f |", "After it.",
-        "```bash\n# no heading. Code.\nx | y\n```", "The end.",
-    ]  # fmt: skip
-    check_offsets(path, text)
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.text(st.sampled_from("ab. \n|#-`1"), max_size=60))
-def test_blocks_of_markdown_tile_it(text: str) -> None:
-    from mnemic.text.documents.markup.markdown import find_unit_ends, split_blocks
-
-    assert "".join(text[span.start : span.end] for span, _ in split_blocks(text)) == text
-    cuts = list(find_unit_ends(text))
-    assert cuts == sorted(cuts)
-    assert not text or cuts[-1] == len(text)
 
 
 def test_a_long_text_is_read_in_pieces_and_every_place_is_right(tmp_path: Path) -> None:
     text = "".join(f"Sentence {n} of it is here.\n{chr(10) * (n % 3 == 0)}" for n in range(3000))
     path = write_file(tmp_path / "a.txt", text)
-    assert len(list(READERS["text"](path))) > 4
+    assert len(list(READERS["text"](Source(path, path.name)))) > 4
     check_offsets(path, text)
     assert len(sentences(path)) == 3000
     line = write_file(tmp_path / "line.txt", "word " * 40_000)
@@ -122,7 +98,7 @@ def test_html(tmp_path: Path) -> None:
     path = write_file(tmp_path / "a.html", source)
     passages, _, titles = read_parts(path)
     assert titles == ["The & title"]
-    assert passages[0].text == "Cafés\n\nThe best one — here.\n\na  b\n c\n\nx\t1"
+    assert passages[0].text == "Cafés\n\nThe best\none — here.\n\na  b\n c\n\nx\t1"
     best = next(
         sentence for sentence in passages[0].sentences if passages[0].text[sentence.start :].startswith("The best")
     )
@@ -142,7 +118,7 @@ def test_html_of_any_sort_is_survived(text: str, limit: int) -> None:
             assert 0 <= sentence.first < sentence.last <= len(text)
 
 
-def test_pdf_tells_pages_and_scans(tmp_path: Path) -> None:
+def test_pdf_has_pages(tmp_path: Path) -> None:
     path = pdf(tmp_path / "a.pdf", ["The first page.", "The second.", "", "The last."], "A paper")
     passages, notes, titles = read_parts(path)
     assert [(passage.page, passage.text) for passage in passages] == [
@@ -150,7 +126,7 @@ def test_pdf_tells_pages_and_scans(tmp_path: Path) -> None:
         (2, "The second."),
         (4, "The last."),
     ]
-    assert notes == ["page 3 has no text layer"]
+    assert notes == []
     assert titles == ["A paper"]
 
 
@@ -176,15 +152,8 @@ def test_mails(tmp_path: Path) -> None:
     passages, notes, titles = read_parts(path)
     assert "The café opens on Friday." in sentences(path)
     assert "Subject: The café" in passages[0].text
-    assert notes == ["attachment menu.pdf was not read"]
+    assert [note.partition(":")[0] for note in notes] == ["attachment menu.pdf was not read"]
     assert titles == ["The café"]
-
-
-def test_tables(tmp_path: Path) -> None:
-    text = 'name;said\nAnn;"Hello.\nAnd bye."\nBob;Nothing. At all.\n'
-    path = write_file(tmp_path / "a.csv", text)
-    assert sentences(path) == ["name;said", 'Ann;"Hello.\nAnd bye."', "Bob;Nothing. At all."]
-    check_offsets(path, text)
 
 
 def test_records_know_their_place_through_escapes(tmp_path: Path) -> None:
@@ -197,12 +166,12 @@ def test_records_know_their_place_through_escapes(tmp_path: Path) -> None:
     path = write_file(tmp_path / "a.jsonl", source)
     passages = read_parts(path)[0]
     assert passages[0].text == 'Say "hi" to her.\nThen été. 😀 ok.'
-    assert passages[1].text == "../../etc/passwd\n\nNothing 😀 here."
+    assert passages[1].text == "url: ../../etc/passwd; other: Nothing 😀 here."
     sentences = passages[0].sentences
     assert source[sentences[0].first : sentences[0].last] == r"Say \"hi\" to her."
     assert source[sentences[1].first : sentences[1].last] == r"Then \u00e9t\u00e9."
     last = passages[1].sentences[-1]
-    assert source[last.first : last.last] == r"Nothing \ud83d\ude00 here."
+    assert source[last.first : last.last] == r'../../etc/passwd", "other": "Nothing \ud83d\ude00 here.'
     assert last.line == 2
     with pytest.raises(DocumentError, match="line 1"):
         read_parts(write_file(tmp_path / "list.jsonl", '["text"]'))
@@ -256,9 +225,10 @@ def test_folders(tmp_path: Path) -> None:
     def names(**patterns: list[str]) -> list[str]:
         return [str(path.relative_to(tmp_path)) for path in find_files([tmp_path], **patterns).files]
 
-    assert names() == ["a.txt", "b.md", "in.txt", "old/c.txt"]
-    assert names(exclude=["old/*", "in*"]) == ["a.txt", "b.md"]
-    assert names(include=["*.py"]) == ["f.py"]
+    assert names() == ["a.txt", "b.md", "f.py", "in.txt", "old/c.txt"]
+    assert names(exclude=["old/*", "in*", "f*"]) == ["a.txt", "b.md"]
+    assert names(only=["*.py"]) == ["f.py"]
+    assert names(include=["*.py"]) == ["a.txt", "b.md", "f.py", "in.txt", "old/c.txt"]
     assert find_files([tmp_path / "e.exe"]).files == [tmp_path / "e.exe"]  # given by itself
     with pytest.raises(DocumentError, match="no file or folder"):
         find_files([tmp_path / "none"])

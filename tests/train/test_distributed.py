@@ -143,7 +143,8 @@ def test_the_other_commands_of_a_training_machine_work_there(tmp_path: Path, bar
     mean = tmp_path / "mean"
     assert run("average", *runs, "--out", mean)["out"] == str(mean)
     assert run("evaluate", mean)["questions"] == {"1": 1000}
-    card = run("ship", mean, "small", "--command", "mnemic train memn2n", "--into", tmp_path / "weights")
+    source = ("--source", "training data: generated stories (Apache-2.0)")
+    card = run("ship", mean, "small", "--command", "mnemic train memn2n", *source, "--into", tmp_path / "weights")
     assert card["name"] == "small"
     for split in ("train", "test"):
         files = run("data", "stories", "--task", "1", "--count", "50", "--split", split, "--out", tmp_path / "babi")

@@ -50,6 +50,7 @@ TINY = [
     "train.batch=16",
     "train.epochs=14",
 ]
+SOURCES = ["training data: texts of this test (Apache-2.0)"]
 
 
 def tiny(folder: Path, *sets: str) -> Recipe:
@@ -241,7 +242,17 @@ def test_a_small_checkpoint_is_loaded_as_any_other(tmp_path: Path) -> None:
 def test_it_ships_in_eight_bits_with_a_card(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = ["ship", str(run()), "reader", "--command", "mnemic train reader", "--precision", "int8"]
+    arguments = [
+        "ship",
+        str(run()),
+        "reader",
+        "--command",
+        "mnemic train reader",
+        "--precision",
+        "int8",
+        "--source",
+        *SOURCES,
+    ]
     assert main([*arguments, "--into", str(tmp_path)]) == 0
     card = json.loads(capsys.readouterr().out)
     assert card["figures"]["f1"] >= 95
@@ -253,4 +264,4 @@ def test_it_ships_in_eight_bits_with_a_card(
     assert str(run().parent) not in json.dumps(recipe)
     monkeypatch.setattr(ship_module, "MAX_NETWORK_BYTES", 1000)
     with pytest.raises(ConfigError, match="over 1000; try precision int8"):
-        publish_checkpoint(run(), "reader", command="…", into=tmp_path)
+        publish_checkpoint(run(), "reader", command="…", sources=SOURCES, into=tmp_path)

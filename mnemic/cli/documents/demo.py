@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import mnemic
 from mnemic.cli import options as opt
-from mnemic.cli.documents.ask import print_answer
 from mnemic.cli.documents.common import open_memory, shorten_path
+from mnemic.cli.documents.print_answer import print_answer
 from mnemic.cli.documents.remember import print_report, remember_with_progress, summarize_steps
 from mnemic.cli.networks.demo_stories import run_stories_demo
 from mnemic.cli.render.console import print_json, print_text
+from mnemic.files import write_text
 from mnemic.store.answers import answer_to_dict
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ MEMORY_FILE = "memory.db"
 PAGES = Path(mnemic.__file__).with_name("docs")  # in a clone a link to docs
 QUESTIONS = {  # about mnemic, with words of the right answer; None: there is none
     "What is the license?": "Apache 2.0",
-    "Which package is needed for PDF files?": "pypdf",
-    "Which version of Python does mnemic need?": "3.11 or newer",
+    "Which package is needed for PDF files?": "pypdfium2",
+    "Which version of Python does mnemic need?": "3.11",
     "Who won the football world cup in 1998?": None,
 }
 OUT_HELP = "Folder for the memory or the run."
@@ -58,7 +59,7 @@ def run_documents_demo(folder: Path, *, fresh: bool) -> bool:
     paths = find_documentation(folder)
     with open_memory(memory_path) as memory:
         print_text(f"mnemic remembers its documentation ({len(paths)} files):")
-        report = summarize_steps(remember_with_progress(memory, paths, [], []), memory)
+        report = summarize_steps(remember_with_progress(memory.remembering(paths)), memory)
         print_report(report)
         answers = [ask_demo_question(memory, question) for question in QUESTIONS]
     print_json({"remembered": report, "answers": answers})
@@ -79,7 +80,7 @@ def find_documentation(folder: Path) -> list[Path]:
                 "mnemic, or install a wheel: make wheel"
             )
         readme = folder / "README.md"
-        readme.write_text(package_metadata["Description"], encoding="utf-8")
+        write_text(readme, package_metadata["Description"])
     return [readme, *sorted(pages.rglob("*.md"))]
 
 

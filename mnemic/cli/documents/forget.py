@@ -28,8 +28,10 @@ def forget(
 
     By words: mnemic forget --about "tax return 2019"
     """
+    from mnemic.store.targets import resolve_ids
+
     with open_memory(address) as memory:
-        document_ids = {number for target in targets or [] for number in memory.resolve_ids(target)}
+        document_ids = {number for target in targets or [] for number in resolve_ids(memory.store, target)}
         document_ids |= {document.id for document in memory.about(about)} if about else set()
         if not document_ids and about:
             raise ValueError(f"no document has all of these words: {about}")
@@ -44,7 +46,7 @@ def forget(
     documents = [{"id": document.id, "name": document.name} for document in report.documents]
     print_json({"forgotten": documents, "scrubbed": report.scrubbed, "remains": report.traces})
     for document in report.documents:
-        print_text(f"forgotten: {document.id}  {shorten_path(document.name)}")
+        print_text(f"forgotten: {document.id}  {', '.join(map(shorten_path, document.places or [document.name]))}")
     if report.traces is not None and not report.traces:
         print_text("verified: no trace is left in the files of the memory")
     if report.traces:

@@ -7,6 +7,7 @@ from mnemic.cli.documents.common import open_memory, shorten_path
 from mnemic.cli.render.console import Styled, get_width, print_json, print_table, print_text
 from mnemic.cli.render.format import format_bytes, shorten_start
 
+MIN_NAME_CHARS, OTHER_COLUMNS = 16, 46  # of a document's name; of the rest of the table
 RETIRED_HELP = "Include superseded documents and those whose file is gone."
 
 
@@ -20,7 +21,7 @@ def list_documents(
     with open_memory(address) as memory:
         documents = memory.memories(retired=include_retired)
     print_json({"memory": str(memory.path), "documents": [document._asdict() for document in documents]})
-    max_name_chars, rows = get_width() // 2, []
+    max_name_chars, rows = max(MIN_NAME_CHARS, get_width() - OTHER_COLUMNS), []
     for document in documents:
         name = shorten_path(document.name) + (" (no longer read)" if document.retired else "")
         name_cell = Styled(shorten_start(name, max_name_chars), "dim" if document.retired else "")
@@ -67,8 +68,11 @@ def stats(address: opt.Memory = None) -> None:
     from mnemic.store.locate import list_named_memories
 
     with open_memory(address) as memory:
+        other_memories = {name: str(path) for name, path in list_named_memories().items() if path != memory.path}
+        if other_memories and not memory.exists():
+            names = ", ".join(other_memories)
+            raise ValueError(f"there is no memory {memory.path}; there are: {names} (mnemic stats --memory NAME)")
         counts, model = memory.stats(), memory.store.get_model()
-    other_memories = {name: str(path) for name, path in list_named_memories().items() if path != memory.path}
     report = {"memory": str(memory.path), "embedder": model._asdict() if model else None}
     print_json(report | counts._asdict() | {"others": other_memories})
     print_text(f"memory     {shorten_path(str(memory.path))} ({format_bytes(counts.bytes)})")

@@ -1,7 +1,9 @@
 """``mnemic remember`` and ``mnemic update``: write documents into a memory."""
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
+from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,19 +16,27 @@ if TYPE_CHECKING:
     from mnemic.store import Memory, RememberStep
 
 EXIT_NOTHING_READ = 1  # exit code if none of the files could be read
-OUTCOMES = ("new", "changed", "moved", "copied", "unchanged", "gone", "broken")
-PATHS_HELP = "txt, md, html, pdf, docx, epub, eml, csv, tsv, jsonl; folders recursively."
+OUTCOMES = ("new", "changed", "moved", "copied", "unchanged", "gone", "broken", "skipped")
+PATHS_HELP = "Files of any kind that mnemic knows; folders recursively."
+INCLUDE_HELP = "In folders, also these files, such as *.log, as text if their kind is unknown."
+ONLY_HELP = "In folders, only these files, such as *.md."
 Patterns = list[str] | None
 
 
 def remember(
     paths: Annotated[list[Path] | None, opt.Argument("FILES OR FOLDERS", PATHS_HELP)] = None,
     note: Annotated[str | None, opt.Option("--note TEXT", "A text instead of a file.")] = None,
-    include: Annotated[Patterns, opt.Option("--include PATTERN", "In folders, only these files, such as *.md.")] = None,
+    include: Annotated[Patterns, opt.Option("--include PATTERN", INCLUDE_HELP)] = None,
+    only: Annotated[Patterns, opt.Option("--only PATTERN", ONLY_HELP)] = None,
     exclude: Annotated[Patterns, opt.Option("--exclude PATTERN", "In folders, not these files, such as old/*.")] = None,
     address: opt.Memory = None,
     in_project: Annotated[bool, opt.Option("--here", "A memory in this folder, used from inside it.")] = False,
     embedder: opt.Embedder = None,
+    skipped: Annotated[
+        bool, opt.Option("--skipped", "List the files that were not read, each with the reason.")
+    ] = False,
+    ask_password: Annotated[bool, opt.Option("--password", "Ask for the password of locked files.")] = False,
+    password_file: Annotated[Path | None, opt.Option("--password-file FILE", "A file with that password.")] = None,
 ) -> int:
     """Remember files and folders; a repeated run reads only changed files.
 
@@ -39,58 +49,89 @@ def remember(
     Then: mnemic ask "When does the contract end?"
     """
     from mnemic.store.locate import PROJECT_PATH
+    from mnemic.store.trust import check_project
 
     if not paths and note is None:
         raise ValueError("nothing to remember: give files, folders or --note TEXT")
     if in_project and address is not None:
         raise ValueError("--here and --memory name two memories; give one of them")
-    with open_memory(str(Path.cwd() / PROJECT_PATH) if in_project else address, embedder) as memory:
-        steps = remember_with_progress(memory, paths, include or [], exclude or []) if paths else []
-        report = summarize_steps(steps, memory)
+    password = read_password(password_file, ask=ask_password)
+    with open_memory(str(check_project(Path.cwd() / PROJECT_PATH)) if in_project else address, embedder) as memory:
+        steps = memory.remembering(
+            paths or [], include=include or (), only=only or (), exclude=exclude or (), password=password
+        )
+        report = summarize_steps(remember_with_progress(steps) if paths else [], memory)
         if note is not None:
             report["note"] = memory.note(note)
         print_json(report)
-        print_report(report)
-    is_nothing_read = note is None and report["broken"] and not set(report["files"]) - {"broken", "gone"}
+        print_report(report, lists_skipped=skipped)
+    is_nothing_read = note is None and report["broken"] and not set(report["files"]) - {"broken", "gone", "skipped"}
     return EXIT_NOTHING_READ if is_nothing_read else 0
 
 
-def remember_with_progress(
-    memory: "Memory", paths: Iterable[Path], include: list[str], exclude: list[str]
-) -> "list[RememberStep]":
+def remember_with_progress(steps: Iterable["RememberStep"]) -> "list[RememberStep]":
     """Remember files with a progress bar, and print warnings at once.
 
     Returns the last step of each file.
     """
     file_steps = []
     with ProgressBars("bytes") as bars:
-        for step in memory.remembering(list(paths), include=include, exclude=exclude):
+        for step in steps:
             bars.show("remembering", step.done, max(step.total, 1), shorten_path(step.path))
             if step.outcome != "reading":
                 file_steps.append(step)
+            if step.outcome not in ("reading", "skipped"):
                 print_warnings(*(f"{shorten_path(step.path)}: {note}" for note in step.notes))
     return file_steps
 
 
 def summarize_steps(steps: "list[RememberStep]", memory: "Memory") -> dict[str, Any]:
-    """Count the outcomes of the files, and list broken files and notes."""
+    """Count the outcomes of the files, and list broken and skipped files and notes."""
+    from mnemic.store import count_unread
+
     counts = Counter[str](step.outcome for step in steps)
     return {
         "memory": str(memory.path),
         "files": {outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]},
         "passages": sum(step.passages for step in steps),
-        "broken": [{"path": step.path, "reason": "; ".join(step.notes)} for step in steps if step.outcome == "broken"],
-        "notes": {step.path: step.notes for step in steps if step.notes and step.outcome != "broken"},
+        "broken": list_reasons(steps, "broken"),
+        "skipped": list_reasons(steps, "skipped"),
+        "unread": count_unread(steps),
+        "notes": {step.path: step.notes for step in steps if step.notes and step.outcome not in ("broken", "skipped")},
     }
 
 
-def print_report(report: dict[str, Any]) -> None:
-    """Print the summary of remembered files."""
-    if report["files"]:
-        counts = ", ".join(f"{count} {outcome}" for outcome, count in report["files"].items())
-        print_text(f"files: {counts}; {report['passages']} new passages")
+def list_reasons(steps: "list[RememberStep]", outcome: str) -> list[dict[str, str]]:
+    """List the files with an outcome, each with its reason."""
+    return [{"path": step.path, "reason": "; ".join(step.notes)} for step in steps if step.outcome == outcome]
+
+
+def read_password(file: Path | None, *, ask: bool) -> str | None:
+    """Read the password of locked files from a file's first line, or from the terminal."""
+    if file is not None:
+        return file.read_text(encoding="utf-8").split("\n")[0]
+    if not ask:
+        return None
+    if not sys.stdin.isatty():
+        raise ValueError("--password asks on a terminal, and there is none; give --password-file FILE")
+    return getpass("password of the files: ")
+
+
+def print_report(report: dict[str, Any], *, lists_skipped: bool = False) -> None:
+    """Print the summary of remembered files, and which were not read."""
+    counts = {outcome: count for outcome, count in report["files"].items() if outcome != "skipped"}
+    if counts:
+        print_text(
+            f"files: {', '.join(f'{n} {name}' for name, n in counts.items())}; {report['passages']} new passages"
+        )
     elif "note" not in report:
         print_text("no files of a known kind there; --include PATTERN reads others, as text")
+    if (num_unread := sum(report["unread"].values())) and (report["skipped"] or lists_skipped):
+        reasons = ", ".join(f"{count} {reason}" for reason, count in report["unread"].items())
+        verb = "1 file was" if num_unread == 1 else f"{num_unread} files were"
+        print_text(f"{verb} not read: {reasons}{'' if lists_skipped else '; --skipped lists them'}")
+    for file in [*report["broken"], *report["skipped"]] if lists_skipped else ():
+        print_text(f"  {shorten_path(file['path'])}: {file['reason']}")
     if "note" in report:
         print_text(f"remembered as document {report['note']}")
     print_text(f"memory: {shorten_path(report['memory'])}", style="dim")

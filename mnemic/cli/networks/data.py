@@ -1,14 +1,19 @@
 """``mnemic data``: generate bAbI stories and prepare sequences for pre-training."""
 
-import os
+from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 from mnemic.cli import options as opt
 from mnemic.cli.render.console import print_json, print_text
 from mnemic.cli.render.format import format_bytes
 from mnemic.cli.render.progress import ProgressBars
+from mnemic.files import ANYONE, replace_file
 from mnemic.recipe import ConfigError, build, load_recipe, override
+
+if TYPE_CHECKING:
+    from mnemic.data.babi.format import Story
 
 STORIES_PER_UPDATE = 100  # of the progress bar
 Documents = Annotated[str, opt.Option("--data DIR", "Folder with the documents: .jsonl or .txt files.")]
@@ -45,35 +50,30 @@ def write_story_files(paths: dict[int, Path], count: int, seed: int) -> list[dic
 
     They are written under temporary names and renamed at the end.
     """
-    temporary_paths = {path: path.with_name(f".{path.name}.new") for path in paths.values()}
-    try:
-        with ProgressBars("questions") as bars:
-            files = [
-                {"path": str(path), "task": task, **write_story_file(temporary_paths[path], task, count, seed, bars)}
-                for task, path in paths.items()
-            ]
-        for path, temporary_path in temporary_paths.items():
-            os.replace(temporary_path, path)
-    finally:
-        for temporary_path in temporary_paths.values():
-            temporary_path.unlink(missing_ok=True)
+    from mnemic.data.babi.generate import generate_stories
+
+    files = []
+    with ExitStack() as stack, ProgressBars("questions") as bars:
+        for task, path in paths.items():
+            stories = generate_stories(task, count, seed=seed)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(replace_file(path, mode=ANYONE))
+            files.append({"path": str(path), "task": task, **write_stories(file, stories, task, count, bars)})
     return files
 
 
-def write_story_file(path: Path, task: int, count: int, seed: int, bars: ProgressBars) -> dict[str, int]:
-    """Write one file of generated stories; count its questions and stories."""
+def write_stories(
+    file: BinaryIO, stories: "Iterable[Story]", task: int, count: int, bars: ProgressBars
+) -> dict[str, int]:
+    """Write generated stories; count their questions and the stories."""
     from mnemic.data.babi.format import StoryQuestion, format_story
-    from mnemic.data.babi.generate import generate_stories
 
-    stories = generate_stories(task, count, seed=seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
     num_questions = num_stories = 0
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for num_stories, story in enumerate(stories, start=1):
-            file.write(format_story(story))
-            num_questions += sum(isinstance(line, StoryQuestion) for line in story)
-            if num_stories % STORIES_PER_UPDATE == 0 or num_questions == count:
-                bars.show(f"task {task}", num_questions, count)
+    for num_stories, story in enumerate(stories, start=1):
+        file.write(format_story(story).encode("utf-8"))
+        num_questions += sum(isinstance(line, StoryQuestion) for line in story)
+        if num_stories % STORIES_PER_UPDATE == 0 or num_questions == count:
+            bars.show(f"task {task}", num_questions, count)
     return {"questions": num_questions, "stories": num_stories}
 
 

@@ -11,6 +11,7 @@ from mnemic.cli.render.format import format_bytes
 if TYPE_CHECKING:
     from mnemic.encode import Pretrained
     from mnemic.respond.pretraining import PretrainingHeads
+    from mnemic.respond.spans import SpanHead
 
 CHECKPOINT_HELP = "A run or checkpoint with a Transformer encoder, or a Hugging Face folder, which is rewritten."
 FAMILY_HELP = "The architecture: bert, roberta, distilbert, electra or albert."
@@ -25,15 +26,17 @@ def export(
     """Export an encoder to Hugging Face: config.json, model.safetensors, tokenizer.json.
 
     AutoModel.from_pretrained(DIR) and AutoTokenizer.from_pretrained(DIR) load it with the same
-    hidden states. Memory and response have no counterpart there and are not exported; the heads of
-    a pre-trained BERT are, and AutoModelForMaskedLM loads them.
+    hidden states. AutoModelForQuestionAnswering loads the head of a reader, AutoModelForMaskedLM
+    those of a pre-trained BERT; memory and other responses have no counterpart there and are not
+    exported. The README in DIR says how to use it.
 
     Example: mnemic export runs/reader reader-for-transformers
     """
+    from mnemic.cli.networks.export_readme import build_readme
     from mnemic.encode import save_encoder
 
     pretrained = load_pretrained(checkpoint, family)
-    save_encoder(folder, pretrained)
+    save_encoder(folder, pretrained, readme=build_readme(pretrained, str(checkpoint)))
     files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     num_parameters = sum(weight.numel() for weight in pretrained.encoder.parameters())
     if pretrained.tokenizer is None:
@@ -44,14 +47,17 @@ def export(
     print_table(["file", ">size"], [[name, format_bytes(count)] for name, count in files.items()])
     heads = f", with {len(pretrained.unused)} weights of heads" if pretrained.unused else ""
     print_text(f"{num_parameters:,} weights as {pretrained.family}{heads}")
-    print_text(f'AutoModel.from_pretrained("{folder}") loads it')
+    loader = "AutoModelForQuestionAnswering" if "qa_outputs.weight" in pretrained.unused else "AutoModel"
+    print_text(f'{loader}.from_pretrained("{folder}") loads it; its README.md says how to use it')
 
 
 def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     """Load the encoder of a Hugging Face folder or of a mnemic checkpoint."""
     from mnemic.encode import Pretrained, TransformerEncoder, load_encoder
     from mnemic.encode.huggingface import find_simplest_family
+    from mnemic.models import TextModel
     from mnemic.respond.pretraining import PretrainingHeads
+    from mnemic.respond.spans import SpanHead
     from mnemic.text import SubwordTokenizer
 
     if (checkpoint / "config.json").is_file():
@@ -71,6 +77,8 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     respond = loaded.network.respond
     if isinstance(respond, PretrainingHeads):
         return add_pretraining_heads(pretrained, respond)
+    if isinstance(respond, SpanHead) and isinstance(loaded.network, TextModel):
+        return add_span_head(pretrained, respond)
     encoder_ids = {id(weight) for weight in encoders[0].parameters()}
     if num_dropped := sum(weight.numel() for weight in loaded.network.parameters() if id(weight) not in encoder_ids):
         print_warnings(f"{num_dropped:,} weights of memory and response stay behind: they have no place there")
@@ -80,7 +88,8 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
 def add_pretraining_heads(pretrained: "Pretrained", respond: "PretrainingHeads") -> "Pretrained":
     """Add the pre-training heads, if the architecture has weights for them."""
     from mnemic.checkpoint.folder import weights_of
-    from mnemic.encode.huggingface.families import FAMILIES, rename_head_weights
+    from mnemic.encode.huggingface.families import FAMILIES
+    from mnemic.encode.huggingface.heads import rename_head_weights
     from mnemic.encode.huggingface.shape import shape_of_encoder
 
     family, shape = FAMILIES.get(pretrained.family), shape_of_encoder(pretrained.encoder)
@@ -97,4 +106,20 @@ def add_pretraining_heads(pretrained: "Pretrained", respond: "PretrainingHeads")
         pooler=None if respond.follows is None else respond.follows.pool,
         unused=rename_head_weights(weights_of(respond), family),
         config={"model_type": pretrained.family, "architectures": [architecture]},
+    )
+
+
+def add_span_head(pretrained: "Pretrained", respond: "SpanHead") -> "Pretrained":
+    """Add the span head: a question-answering head and a classifier for "no answer"."""
+    from mnemic.cli.networks.export_readme import MAX_TOKENS_KEY
+    from mnemic.encode.huggingface.families import FAMILIES
+    from mnemic.encode.huggingface.heads import rename_span_head
+
+    if pretrained.family not in FAMILIES:
+        return pretrained  # saving reports it
+    family = FAMILIES[pretrained.family]
+    labels = {"id2label": {"0": "no answer: start", "1": "no answer: end"}, MAX_TOKENS_KEY: respond.max_tokens}
+    return pretrained._replace(
+        unused=rename_span_head(respond.ends, respond.none, family),
+        config={"model_type": pretrained.family, "architectures": [family.question_class], **labels},
     )

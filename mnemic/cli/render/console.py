@@ -4,7 +4,6 @@ A command prints its result twice, for a program and for a person; ``--json`` de
 two is seen. Rich is imported on use: a machine without it trains all the same, and prints JSON.
 """
 
-import json
 import os
 import shutil
 import sys
@@ -13,7 +12,7 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mnemic.cli.render.format import sanitize
+from mnemic.cli.render.format import format_json, sanitize
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,12 +29,18 @@ class Styled(NamedTuple):
 
     text: str
     style: str = ""
+    marks: Sequence[tuple[int, int]] = ()  # starts and ends of what stands out in it
 
     def to_rich(self) -> "Text":
         """Convert it to a text of rich."""
         from rich.text import Text
 
-        return Text(sanitize(self.text), style=self.style)
+        text, reached = Text(style=self.style), 0
+        for start, end in self.marks:
+            text.append(sanitize(self.text[reached:start]))
+            text.append(sanitize(self.text[start:end]), style="bold not dim")
+            reached = end
+        return text.append(sanitize(self.text[reached:]))
 
 
 def is_installed(module: str) -> bool:
@@ -68,15 +73,15 @@ def get_stdout() -> "Console":
 def print_json(report: Any) -> None:
     """Print a result for a program, if --json is set."""
     if AS_JSON.get():
-        print(json.dumps(report, indent=1, ensure_ascii=False, default=str))
+        print(format_json(report, indent=1))
 
 
 def print_json_line(report: Any) -> None:
     """Print one of many results as a line of JSON, at once and always."""
-    print(json.dumps(report, ensure_ascii=False), flush=True)
+    print(format_json(report), flush=True)
 
 
-def print_text(text: str, style: str = "") -> None:
+def print_text(text: str, style: str = "", *, flush: bool = False) -> None:
     """Print lines of text, which may be foreign, for a person."""
     clean_text = "\n".join(map(sanitize, text.split("\n")))
     if AS_JSON.get():
@@ -84,7 +89,13 @@ def print_text(text: str, style: str = "") -> None:
     if style:
         get_stdout().print(clean_text, style=style, markup=False, soft_wrap=True)
     else:
-        print(clean_text)
+        print(clean_text, flush=flush)
+
+
+def print_styled(text: Styled) -> None:
+    """Print a styled line for a person."""
+    if not AS_JSON.get():
+        get_stdout().print(text.to_rich(), soft_wrap=True)
 
 
 def print_fields(fields: Mapping[str, str | Styled]) -> None:
@@ -106,9 +117,10 @@ def print_table(
     if AS_JSON.get():
         return
     table = build_table(headers, rows)
-    table.title, table.caption, table.show_footer = title or None, caption or None, bool(footer)
+    table.title, table.caption = (Styled(text).to_rich() if text else None for text in (title, caption))
+    table.show_footer = bool(footer)
     for column, text in zip(table.columns, footer):
-        column.footer = text
+        column.footer = Styled(text).to_rich()
     get_stdout().print(table)
 
 
@@ -116,10 +128,10 @@ def build_table(headers: Sequence[str], rows: Rows) -> "Table":
     """Build a table; headers that begin with > align right."""
     from rich.table import Table
 
-    table = Table(*(header.removeprefix(">") for header in headers), header_style="bold")
-    for header, column in zip(headers, table.columns):
-        column.justify = "right" if header.startswith(">") else "left"
-        column.overflow = "fold"  # no word is cut
+    table = Table(header_style="bold")
+    for header in headers:
+        title = Styled(header.removeprefix(">")).to_rich()
+        table.add_column(title, justify="right" if header.startswith(">") else "left", overflow="fold")  # uncut
     for row in rows:
         if row is None:
             table.add_section()

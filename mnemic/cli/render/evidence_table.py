@@ -24,6 +24,7 @@ class EvidenceRow(NamedTuple):
     label: str = ""  # the number of the sentence or document
     citation: str = ""  # file and line
     gates: Sequence[float] = ()  # one per slot: how far it opened
+    marks: Sequence[tuple[int, int]] = ()  # starts and ends of what stands out in the text
     is_total: bool = False  # set apart from the evidence
     pick_colors: Callable[[float], CellColors] = pick_weight_colors
 
@@ -52,9 +53,9 @@ def evidence_table(
         cells += [None] * row.is_total
         head = [Styled(row.label, "" if has_places else "dim")] * has_labels
         head += [Styled(shorten_start(row.citation, max_place_chars), "dim")] * has_places
-        weights = [format_weight(weight, row.pick_colors) for weight in row.weights]
+        weights = [format_weight(weight, row.pick_colors) for weight in row.weights[: len(weight_titles)]]
         gap = [""] * (len(weight_titles) - len(weights))
-        text = Styled(row.text, "dim" if row.is_total else "")
+        text = Styled(row.text, "dim" if row.is_total else "", row.marks)
         cells.append([*head, text, *weights, *gap, *[format_blocks(row.gates)] * has_gates])
     table = build_table(headers, cells)
     for header, column in zip(headers, table.columns):

@@ -1,13 +1,35 @@
 """Format numbers and texts for a person."""
 
-import unicodedata
+import json
+import re
+from typing import Any
 
 MAX_PASSAGE_CHARS = 240  # printed per passage
+# What a terminal obeys instead of printing it, or what makes it print other than what is there:
+# control characters (C0, DEL, C1), changes of direction, ends of lines, invisible tags, and halves
+# of characters, which stand for bytes of a file's name.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_BLANK = frozenset("\t\n\v\f\r\x85\u2028\u2029")
 
 
 def sanitize(text: str) -> str:
-    """Replace control characters of a foreign text, which could control the terminal."""
-    return "".join(" " if unicodedata.category(character) == "Cc" else character for character in text)
+    """Make a foreign text safe for a terminal, with escapes such as \\x1b."""
+    return _UNSAFE.sub(lambda match: " " if match[0] in _BLANK else ascii(match[0])[1:-1], text)
+
+
+def escape_blanks(name: str) -> str:
+    """Escape tabs and line ends in the name of a file, such as \\n."""
+    return "".join(ascii(char)[1:-1] if char in _BLANK else char for char in name)
+
+
+def format_json(value: Any, indent: int | None = None) -> str:
+    """Format a value as JSON whose texts are safe for a terminal: equal, but escaped."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    # Outside of strings there are no such characters, but the line ends of the indent.
+    return _UNSAFE.sub(lambda match: match[0] if match[0] == "\n" else json.dumps(match[0])[1:-1], text)
 
 
 def join_lines(text: str) -> str:

@@ -45,7 +45,7 @@ class ProgressBars:
             return
         if name not in self.tasks:
             completed = max(int(done) - 1, 0)  # so that the work of an earlier run does not count in the rate
-            label = shorten_start(name, MAX_NAME_CHARS)
+            label = shorten_start(sanitize(name), MAX_NAME_CHARS)
             task_id = self.bars.add_task(label, total=total, completed=completed, amount="", detail="")
             self.tasks[name] = self.bars.tasks[task_id]
         if detail is not None:

@@ -114,11 +114,13 @@ def extract_text(answer: "MemoryAnswer", question: str, quotes: QuoteFinder) -> 
 def print_memory_answer(memory: LoadedMemory, question: str, plot: Path | None, *, show_all: bool) -> None:
     """Answer a question from a memory and print, or plot, the evidence."""
     from mnemic.cli.render.plot_state import plot_state
+    from mnemic.predict.long_text import can_generate
 
     state, quotes = memory.state, memory.quotes
     answer, answer_notes = answer_from_memory(memory, question)
     report = build_report(question, answer, answer_notes, quotes) | {"filled": state.filled, "size": state.slots}
-    print_answer(question, answer, quotes, len(answer.evidence) if show_all else MAX_EVIDENCE)
+    meaning = "of these words" if can_generate(memory.checkpoint) else "that these sentences hold an answer"
+    print_answer(question, answer, meaning, quotes, len(answer.evidence) if show_all else MAX_EVIDENCE)
     print_text(f"read: {answer.seen} of {answer.total} tokens; {state.filled} of {state.slots} slots are filled")
     notes = [*memory.notes, *answer_notes, *note_full_memory(state), *quotes.format_notes()]
     notes += [] if plot is None else plot_state(state, answer, question, plot)
@@ -133,11 +135,11 @@ def print_conclusion(report: dict[str, Any], notes: list[str], plot: Path | None
         print_text(f"drawn: {plot}")
 
 
-def print_answer(question: str, answer: "MemoryAnswer", quotes: QuoteFinder, limit: int) -> None:
-    """Print the answer and its evidence, most read first."""
+def print_answer(question: str, answer: "MemoryAnswer", meaning: str, quotes: QuoteFinder, limit: int) -> None:
+    """Print the answer, the meaning of its probability, and its evidence, most read first."""
     fields: dict[str, Any] = {"question": question, "answer": "no answer in words: see below"}
     if answer.text:
-        fields |= {"answer": Styled(answer.text, "bold"), "probability": f"{answer.probability:.2f}"}
+        fields |= {"answer": Styled(answer.text, "bold"), "probability": f"{answer.probability:.2f} {meaning}"}
     print_fields(fields)
     quotes.print_table([(source.weight, [source]) for source in answer.evidence[:limit]], "read")
     if (num_hidden := len(answer.evidence) - limit) > 0:

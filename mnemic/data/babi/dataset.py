@@ -11,7 +11,18 @@ from mnemic.data.babi.batches import StoryDataset, build_tokenizer, encode_examp
 from mnemic.data.babi.folder import TASKS, FileSplit, Size, file_name_of, find_story_folder, load_task
 from mnemic.data.babi.format import StoryError, StoryExample, extract_examples
 from mnemic.data.babi.generate import generate_stories
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Sizes, Split, check_minimum, check_share
+from mnemic.data.contract import (
+    SPLITS,
+    DataSource,
+    Layout,
+    LoadedData,
+    Names,
+    Sizes,
+    Split,
+    check_count,
+    check_minimum,
+    check_share,
+)
 from mnemic.text import WordTokenizer
 
 ALL_TASKS = tuple(TASKS)
@@ -83,6 +94,7 @@ class StorySource(DataSource):
             cut = len(task_examples) - round(self.validation * len(task_examples))
             examples += {"test": task_examples, "train": task_examples[:cut], "validation": task_examples[cut:]}[split]
         if split == "train" and (self.augment or self.interchangeable):
+            check_count("augment", len(examples) * (1 + self.augment))
             if isinstance(self.interchangeable, Mapping):
                 return augment_by_task(examples, self.interchangeable, self.augment, seed=self.seed)
             examples = augment_examples(examples, self.interchangeable, self.augment, seed=self.seed)
@@ -133,6 +145,7 @@ class GeneratedStories(StorySource):
 
     def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
         """Generate the training or test questions of a task."""
+        check_count("count", self.count * len(self.tasks))
         if split == "test":
             return generate_examples(task, NUM_TEST_QUESTIONS, self.seed + 1)
         return generate_examples(task, self.count, self.seed)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split, check_share
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split, check_count, check_share
 from mnemic.data.knowledge.batches import KnowledgeBase, KnowledgeDataset, encode_base, encode_questions
 from mnemic.data.knowledge.format import (
     Fact,
@@ -129,6 +129,7 @@ class GeneratedKnowledge(KnowledgeSource):
 
     def load_facts(self) -> list[Fact]:
         """Generate the facts of the knowledge base."""
+        check_count("films", self.films)
         return make_facts(self.films, Random(self.seed))
 
     def load_documents(self) -> list[KnowledgeDocument]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from mnemic.data.babi.dataset import GeneratedStories, StoryFolder, StorySource
 from mnemic.data.babi.folder import TASKS, Size
 from mnemic.data.babi.format import StoryExample
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split, check_count
 from mnemic.data.long_context.background import Background, encode_arrays, encode_novels, read_novels
 from mnemic.data.long_context.batches import TOKEN_TARGETS, LongDataset, LongExample, TargetKind
 from mnemic.data.long_context.hide import StoryPosition
@@ -26,6 +26,9 @@ from mnemic.text import SubwordTokenizer, Tokenizer
 FIRST_TASKS = (1, 2, 3, 4, 5)
 SMALL_WORDPIECE: Mapping[str, Any] = {"kind": "wordpiece", "vocab": 8000, "coverage": 0.9999}
 NUM_VOCABULARY_SENTENCES = 50_000  # of background, to learn a vocabulary from
+
+
+MAX_TOKENS = 10_000_000  # of one text, which is generated and read as a whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,11 @@ class LongSource(DataSource):
         if self.length < 8 or self.segments < 1:
             values = f"{self.length} and {self.segments}"
             raise ConfigError(f"data.length is at least 8 tokens and data.segments at least 1, not {values}")
+        if self.length * self.segments > MAX_TOKENS:
+            raise ConfigError(
+                f"a long text has at most {MAX_TOKENS:,} tokens: data.length × data.segments is "
+                f"{self.length * self.segments:,}"
+            )
 
     def build_tokenizer(self, texts: Sequence[str], noun: str = "long texts") -> SubwordTokenizer:
         """Build the tokenizer; it must have subwords."""
@@ -178,6 +186,7 @@ class LongRecall(BackgroundSource):
 
     def read_split(self, split: Split) -> list[StoryExample]:
         """Generate the examples of a split."""
+        check_count("facts", self.facts * self.count)
         count, seed = num_examples_of(self.count, split), 3 * self.seed + SPLITS.index(split)
         return EXAMPLE_MAKERS[self.task](count, self.facts, seed)
 
@@ -209,6 +218,7 @@ class LongDocuments(BackgroundSource):
 
     def read_split(self, split: Split) -> list[StoryExample]:
         """Repeat an empty example: each is a random span of the texts."""
+        check_count("count", self.count)
         return [StoryExample((), "", "", (), 0)] * num_examples_of(self.count, split)
 
     def load(self) -> LoadedData[LongDataset]:

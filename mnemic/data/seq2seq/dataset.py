@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mnemic.data.contract import Layout, Names, Split
+from mnemic.data.contract import Layout, Names, Split, check_count
 from mnemic.data.seq2seq.batches import Seq2SeqDataset, make_seq2seq_dataset
 from mnemic.data.seq2seq.dates import generate_dates
 from mnemic.data.text_tasks.examples import LabeledExample, TextError
@@ -54,6 +54,8 @@ class GeneratedDates(Seq2SeqSource):
         if min(self.count, self.validation_size, self.test_size) < 1:
             values = f"count = {self.count}, validation_size = {self.validation_size}, test_size = {self.test_size}"
             raise ConfigError(f"each split of the dates has at least one pair, not {values}")
+        for name in ("count", "validation_size", "test_size"):
+            check_count(name, getattr(self, name))
 
     def read_split(self, split: Split) -> list[LabeledExample]:
         """Generate the pairs of one split."""

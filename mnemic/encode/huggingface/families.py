@@ -8,8 +8,6 @@ are neither read nor written.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from torch import Tensor
-
 
 class Family(NamedTuple):
     """A Hugging Face model family, known by its ``model_type``."""
@@ -25,6 +23,13 @@ class Family(NamedTuple):
     head_names: Mapping[str, str] = {}  # of pre-training heads, as ``weight_names``
     # The classes with a masked-LM head, and with a next-sentence head too.
     masked_lm_classes: tuple[str, str] = ("", "")
+    classifier: tuple[str, str] = ("classifier.dense", "classifier.out_proj")  # over the first token
+    has_tanh_classifier: bool = True  # between its two layers; else ReLU or GELU
+
+    @property
+    def question_class(self) -> str:
+        """The class with a head for the ends of an answer."""
+        return self.architecture.replace("Model", "ForQuestionAnswering")
 
 
 SIZES = {
@@ -98,6 +103,7 @@ FAMILIES = {
     "bert": Family(
         "BertModel", "bert", SIZES, EMBEDDINGS | LAYER, DEFAULTS,
         head_names=BERT_HEADS, masked_lm_classes=("BertForMaskedLM", "BertForPreTraining"),
+        classifier=("bert.pooler.dense", "classifier"),
     ),
     "roberta": Family(
         "RobertaModel", "roberta", SIZES, EMBEDDINGS | LAYER, DEFAULTS,
@@ -106,15 +112,18 @@ FAMILIES = {
     "distilbert": Family(
         "DistilBertModel", "distilbert", DISTIL_SIZES, EMBEDDINGS | DISTIL_LAYER,
         DEFAULTS | {"segments": 0}, pooler=None,
+        classifier=("pre_classifier", "classifier"), has_tanh_classifier=False,
     ),
     "electra": Family(
         "ElectraModel", "electra", SIZES | {"narrow": "embedding_size"},
         EMBEDDINGS | ELECTRA_WIDEN | LAYER, DEFAULTS | {"narrow": 128}, pooler=None,
+        has_tanh_classifier=False,
     ),
     "albert": Family(
         "AlbertModel", "albert",
         SIZES | {"narrow": "embedding_size", "groups": "num_hidden_groups"},
         EMBEDDINGS | ALBERT_WIDEN | ALBERT_LAYER, DEFAULTS | ALBERT_DEFAULTS, pooler="pooler",
+        classifier=("albert.pooler", "classifier"),
     ),
 }  # fmt: skip
 
@@ -126,16 +135,6 @@ ACTIVATIONS = {
     "gelu_fast": "gelu_tanh",
     "relu": "relu",
 }
-
-
-def rename_head_weights(weights: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
-    """Rename the weights of pre-training heads to Hugging Face's names; skip all others."""
-    renamed = {}
-    for name, weight in weights.items():
-        for prefix, huggingface_prefix in family.head_names.items():
-            if name == prefix or name.startswith(f"{prefix}."):
-                renamed[huggingface_prefix + name.removeprefix(prefix)] = weight
-    return renamed
 
 
 def huggingface_name(name: str, family: Family, block_numbers: Mapping[str, str]) -> str:

@@ -53,8 +53,10 @@ def load_encoder(folder: str | Path) -> Pretrained:
     weights = normalize_names(read_weights(folder), family)
     if POSITION_TABLE in weights:
         weights[POSITION_TABLE] = weights[POSITION_TABLE][count_offset_rows(config, family) :]
+    with torch.device("meta"):  # shapes without values: nothing is believed before it is compared
+        check_weights(build_encoder(shape), weights, family, folder)
     encoder = build_encoder(shape)
-    copy_weights(encoder, weights, family, folder)
+    copy_weights(encoder, weights, family)
     pooler = pop_pooler(weights, family, shape.width)
     tokenizer = load_subword_tokenizer(folder)
     if tokenizer is not None and len(tokenizer) > shape.vocab:
@@ -65,25 +67,29 @@ def load_encoder(folder: str | Path) -> Pretrained:
     return Pretrained(encoder.eval(), tokenizer, config["model_type"], pooler, weights, config)
 
 
-def copy_weights(encoder: TransformerEncoder, weights: dict[str, Tensor], family: Family, folder: Path) -> None:
-    """Move weights from the folder into the encoder, checking names and shapes."""
+def check_weights(encoder: TransformerEncoder, weights: Mapping[str, Tensor], family: Family, folder: Path) -> None:
+    """Raise a ValueError unless the folder has all weights of the encoder, in its shapes."""
     numbers = number_unique_blocks(encoder)
-    with torch.no_grad():
-        for name, weight in encoder.named_parameters():
-            huggingface_key = huggingface_name(name, family, numbers)
-            if huggingface_key not in weights:
-                raise ValueError(
-                    f"{folder} has no weight {huggingface_key!r}, which its {CONFIG_FILE} asks "
-                    f"for; it has {len(weights)} others: a model of another family, or cut short"
-                )
-            stored = weights.pop(huggingface_key)
-            if stored.shape != weight.shape:
-                raise ValueError(
-                    f"{folder}: {huggingface_key!r} has shape {tuple(stored.shape)}, its "
-                    f"{CONFIG_FILE} asks for {tuple(weight.shape)}; the two files do not belong "
-                    "together"
-                )
-            weight.copy_(stored)
+    for name, weight in encoder.named_parameters():
+        huggingface_key = huggingface_name(name, family, numbers)
+        if huggingface_key not in weights:
+            raise ValueError(
+                f"{folder} has no weight {huggingface_key!r}, which its {CONFIG_FILE} asks "
+                f"for; it has {len(weights)} others: a model of another family, or cut short"
+            )
+        if (shape := tuple(weights[huggingface_key].shape)) != tuple(weight.shape):
+            raise ValueError(
+                f"{folder}: {huggingface_key!r} has shape {shape}, its {CONFIG_FILE} asks for "
+                f"{tuple(weight.shape)}; the two files do not belong together"
+            )
+
+
+@torch.no_grad()
+def copy_weights(encoder: TransformerEncoder, weights: dict[str, Tensor], family: Family) -> None:
+    """Move weights, which ``check_weights`` has seen, into the encoder."""
+    numbers = number_unique_blocks(encoder)
+    for name, weight in encoder.named_parameters():
+        weight.copy_(weights.pop(huggingface_name(name, family, numbers)))
 
 
 def pop_pooler(weights: dict[str, Tensor], family: Family, width: int) -> Pooler | None:

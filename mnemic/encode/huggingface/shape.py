@@ -12,6 +12,7 @@ from mnemic.encode.huggingface.families import ACTIVATIONS, FAMILIES, Family
 from mnemic.encode.positions import LearnedPositions
 from mnemic.encode.transformer import TransformerEncoder
 from mnemic.recipe import join_words
+from mnemic.recipe.bounds import MAX_NUMBER, MAX_REPEATS
 
 
 class EncoderShape(NamedTuple):
@@ -62,13 +63,25 @@ def shape_from_config(config: Mapping[str, Any], path: object) -> EncoderShape:
         expected = EncoderShape.__annotations__[size]
         if not isinstance(sizes[size], (int, float) if expected is float else expected):
             raise ValueError(f"{path}: {key} is {sizes[size]!r}; expected {expected.__name__}")
+        if expected is int:
+            check_size(sizes[size], size, f"{path}: {key}")
     if sizes["activation"] not in ACTIVATIONS:
         raise ValueError(f"{path} has the activation {sizes['activation']!r}; known are {join_words(ACTIVATIONS)}")
     sizes["activation"] = ACTIVATIONS[sizes["activation"]]
     sizes["length"] -= count_offset_rows(config, family)
+    if sizes["length"] < 1:
+        raise ValueError(f"{path}: {family.sizes['length']} is too small for pad_token_id {config['pad_token_id']}")
     if kind == "electra" and sizes["narrow"] == sizes["width"]:
         sizes["narrow"] = 0
     return EncoderShape(**sizes)
+
+
+def check_size(value: int, size: str, name: str) -> None:
+    """Raise a ValueError unless a size of config.json is one that a model can have."""
+    low = 0 if size in ("segments", "narrow", "groups") else 1
+    high = MAX_REPEATS if size in ("depth", "groups") else MAX_NUMBER
+    if isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"{name} is {value!r}; expected a whole number from {low} to {high:,}")
 
 
 def config_from_shape(shape: EncoderShape, kind: str, pad_id: int) -> dict[str, Any]:
@@ -93,6 +106,8 @@ def config_from_shape(shape: EncoderShape, kind: str, pad_id: int) -> dict[str, 
 def count_offset_rows(config: Mapping[str, Any], family: Family) -> int:
     """Return how many rows of the position table come before the first position."""
     pad = config.get("pad_token_id")
+    if pad is not None and (not isinstance(pad, int) or not 0 <= pad <= MAX_NUMBER):
+        raise ValueError(f"pad_token_id of config.json is {pad!r}; expected a whole number from 0 on")
     return (family.pad_id if pad is None else pad) + 1 if family.has_position_offset else 0
 
 
@@ -164,7 +179,7 @@ def find_incompatibilities(embeddings: Any, block: Any) -> Iterator[str]:
     if block.around_attention.is_pre_norm:
         yield (
             "its norms come before the layers (norm = 'pre'), theirs after them: one to export "
-            "is trained with --set model.encode.stack.norm=post"
+            "is trained with model.encode.stack.norm=post"
         )
     if not isinstance(block.attention, FullAttention):
         yield "its attention is not full"

@@ -20,6 +20,7 @@ from mnemic.encode.huggingface.shape import (
     shape_of_encoder,
 )
 from mnemic.encode.transformer import TransformerEncoder
+from mnemic.files import write_text
 from mnemic.recipe import join_words
 from mnemic.text import SubwordTokenizer
 
@@ -28,11 +29,12 @@ DISTILBERT_EPSILON = 1e-12  # of DistilBERT's norms, which its config cannot cha
 ROLE_NAMES = {"pad": "pad", "unknown": "unk", "cls": "cls", "sep": "sep", "mask": "mask"}
 
 
-def save_encoder(folder: str | Path, pretrained: Pretrained) -> None:
+def save_encoder(folder: str | Path, pretrained: Pretrained, *, readme: str = "") -> None:
     """Save config.json, model.safetensors and tokenizer.json to a new or empty folder.
 
     An encoder of your own is written as a BERT: ``save_encoder(folder, Pretrained(encoder,
-    tokenizer))``; ``family`` names another family with the same architecture.
+    tokenizer))``; ``family`` names another family with the same architecture. ``readme`` is the
+    text of a README.md beside them.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -52,6 +54,8 @@ def save_encoder(folder: str | Path, pretrained: Pretrained) -> None:
     if pretrained.tokenizer is not None:
         pretrained.tokenizer.save(temporary)
         write_json(temporary / "tokenizer_config.json", build_tokenizer_config(pretrained.tokenizer, shape))
+    if readme:
+        write_text(temporary / "README.md", readme)
     if folder.exists():
         folder.rmdir()
     os.rename(temporary, folder)

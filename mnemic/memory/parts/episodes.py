@@ -11,6 +11,7 @@ from mnemic.encode.gated_gru import scan_gru
 from mnemic.encode.gru_cell import init_glorot
 from mnemic.memory.append import AppendMemory, Slots
 from mnemic.memory.contract import Reading, ReadLabels
+from mnemic.recipe import check_repeats
 
 GATE_CAPTION = "How far the gate of each sentence opened in each pass, from 0 to 1."
 
@@ -26,6 +27,7 @@ class DynamicMemory(AppendMemory):
 
     def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
         super().__init__()
+        check_repeats(passes=passes)
         if passes < 1 or slots < 1:
             raise ValueError(f"a dynamic memory takes passes and slots ≥ 1, not {passes = }, {slots = }")
         self.num_passes, self.num_slots = passes, slots

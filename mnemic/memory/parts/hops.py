@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory.contract import MASKED_SCORE, Reading
-from mnemic.recipe import ConfigError
+from mnemic.recipe import ConfigError, check_repeats
 
 
 class MultiHopAttention(nn.Module):
@@ -21,6 +21,7 @@ class MultiHopAttention(nn.Module):
 
     def __init__(self, width: int, *, hops: int, heads: int, similarity_first: bool = False) -> None:
         super().__init__()
+        check_repeats(hops=hops)
         if hops < 1 or heads < 1 or width % heads:
             raise ConfigError(
                 f"reading takes hops ≥ 1, and heads that divide the width {width}, not {hops = }, {heads = }"

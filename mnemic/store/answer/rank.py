@@ -1,5 +1,6 @@
 """Rank sentences and answers by score, merge equal answers, and collect their evidence."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,10 +9,13 @@ from mnemic.store.answers import Evidence, RankedAnswer
 from mnemic.store.contract import MemorySlot
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.embedders import Embedder
+from mnemic.store.retrieve.filters import NO_FILTERS, Filters
 from mnemic.store.retrieve.hybrid import Hop, choose_bm25_weight, compute_mean_std, softmax
 from mnemic.store.retrieve.query_words import extract_words
 
 MAX_ANSWERS = 5  # answers that are returned
+_WORD = re.compile(r"\w+")
+_NAME = re.compile(r"\b(?:[^\W\d_a-z]\w+|\d\w*)")  # a capital letter and more, or a number
 
 
 class SlotSpan(NamedTuple):
@@ -61,6 +65,13 @@ def compute_word_overlap(query: str, texts: Sequence[str]) -> list[float]:
     return [len(query_words.intersection(extract_words(text))) / max(len(query_words), 1) for text in texts]
 
 
+def compute_name_overlap(query: str, texts: Sequence[str]) -> list[float]:
+    """Return the fraction of a query's names and numbers in each text; 1 without any."""
+    names = {name.lower() for name in _NAME.findall(query[:1].lower() + query[1:])}
+    words = [set(_WORD.findall(text.lower())) for text in texts]
+    return [len(names & text_words) / len(names) if names else 1.0 for text_words in words]
+
+
 def standardize(scores: Sequence[float]) -> list[float]:
     """Standardize scores to mean 0 and standard deviation 1."""
     mean, std = compute_mean_std(scores, len(scores))
@@ -92,7 +103,9 @@ def normalize_answer(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def make_evidence(store: Store, sentences: Sequence[SlotSpan], hops: Sequence[Hop]) -> list[Evidence]:
+def make_evidence(
+    store: Store, sentences: Sequence[SlotSpan], hops: Sequence[Hop], filters: Filters = NO_FILTERS
+) -> list[Evidence]:
     """Make the evidence of sentences, with their weights in each hop."""
     documents = {sentence.slot.document: store.get_document(sentence.slot.document) for sentence in sentences}
     evidence = []
@@ -103,7 +116,7 @@ def make_evidence(store: Store, sentences: Sequence[SlotSpan], hops: Sequence[Ho
         evidence.append(
             Evidence(
                 document=document.id,
-                name=document.name,
+                name=filters.choose_name(document),
                 page=slot.passage.page,
                 **source._asdict(),
                 passage=slot.passage.text,

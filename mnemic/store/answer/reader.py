@@ -12,6 +12,7 @@ from mnemic.text.windows import WindowError
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
+    from mnemic.text.tokenizers.contract import Tokenizer
 
 NO_READER = "none"
 
@@ -33,6 +34,11 @@ class SpanReader:
 
         check_method(checkpoint, "answer")
         return checkpoint
+
+    @property
+    def tokenizer(self) -> "Tokenizer":
+        """The tokenizer of its texts."""
+        return self.checkpoint.tokenizer
 
     def answer(self, question: str, passages: Sequence[str]) -> list[AnswerSpan]:
         """Return the best span of each passage."""

@@ -17,7 +17,7 @@ def check_store(store: Store) -> CheckReport:
         except StoreError as error:
             reason = str(error)
         else:
-            finish_scrub(store)
+            finish_scrub(store, wait=True)
             return store.check()
     report = store.check()
     skipped_checks = (*report.left_out, SCRUB_CHECK) if store.has_pending_scrub() else report.left_out

@@ -11,6 +11,11 @@ MAX_SAMPLED_PASSAGES = 200  # per document, about; traces of these are searched
 TRACE_BYTES = 24  # long enough not to occur by chance
 MAX_TEXT_TRACES, MAX_WORD_TRACES = 400, 60  # per document
 MIN_TRACE_BYTES = 10  # shorter words and samples leave no trace of their own
+SCRUB_FINISHED = "a process ended before it had cleared the files of what was forgotten; they have been cleared now"
+SCRUB_DELAYED = (
+    "what was forgotten may still be in the memory's files, because another process is reading them; "
+    "`mnemic check` clears them when it has ended"
+)
 
 
 class ForgetResult(NamedTuple):
@@ -26,13 +31,11 @@ def forget_documents(store: Store, document_ids: Sequence[int], *, verify: bool)
     """Erase documents with their retired older versions, then scrub indexes and journals."""
     if verify:
         store.find_traces([])  # raises here, before anything is erased, if files cannot be searched
-    documents: dict[int, Document] = {}
-    for document_id in document_ids:
-        for version in store.list_versions(document_id):  # an older one that is active stays
-            if version.id == document_id or (version.id < document_id and version.retired):
-                documents[version.id] = version
-    traces = [trace for document in documents.values() for trace in sample_traces(store, document)] if verify else []
-    with store.write_session():
+    with store.write_session(), store.lock_erasing():
+        with store.snapshot():
+            documents = find_erasable(store, document_ids)
+            sampled_documents = documents.values() if verify else ()
+            traces = [trace for document in sampled_documents for trace in sample_traces(store, document)]
         with store.transaction():
             store.erase_documents(list(documents))
         scrubbed = store.scrub()
@@ -40,10 +43,25 @@ def forget_documents(store: Store, document_ids: Sequence[int], *, verify: bool)
     return ForgetResult(tuple(documents.values()), scrubbed, remaining, store.unreachable_traces)
 
 
-def finish_scrub(store: Store) -> None:
-    """Scrub the memory if a process was killed between erasing and scrubbing."""
+def find_erasable(store: Store, document_ids: Sequence[int]) -> dict[int, Document]:
+    """Return documents with their retired older versions; an older one that is active stays."""
+    return {
+        version.id: version
+        for document_id in document_ids
+        for version in store.list_versions(document_id)
+        if version.id == document_id or (version.id < document_id and version.retired)
+    }
+
+
+def finish_scrub(store: Store, *, wait: bool = False) -> None:
+    """Scrub the memory if a process was killed between erasing and scrubbing; report it.
+
+    With ``wait``, wait for readers as ``forget`` does.
+    """
     if store.has_pending_scrub():
-        store.scrub()
+        is_clean = store.scrub() if wait else store.resume_scrub()
+        if is_clean is not None:
+            store.on_notice(SCRUB_FINISHED if is_clean else SCRUB_DELAYED)
 
 
 def sample_traces(store: Store, document: Document) -> list[bytes]:

@@ -1,79 +1,109 @@
 """Remember files: read those that changed, embed their passages and store them."""
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from mnemic.checkpoint.atomic_files import hash_file
-from mnemic.store.contract import Document, Draft, EmbeddedPassages, FileRecord, RaceError, StoreError
+from mnemic.store.contract import (
+    Document,
+    Draft,
+    EmbeddedPassage,
+    EmbeddedPassages,
+    FileRecord,
+    PassageEmbedding,
+    RaceError,
+)
+from mnemic.store.ingest.contents import (
+    BATCH_SIZE,
+    FileMetadata,
+    PieceContent,
+    embed_passages,
+    find_container,
+    make_file_record,
+    read_contents,
+)
+from mnemic.store.ingest.forget import finish_scrub
+from mnemic.store.ingest.parts import (
+    PART_PASSAGES,
+    MemberPassages,
+    PartWriter,
+    list_member_records,
+    list_partial_documents,
+    remove_member_records,
+)
 from mnemic.store.ingest.retry import retry_call, retry_iterator
+from mnemic.store.ingest.steps import Outcome, RememberStep, find_install_command
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.embedders import Embedder, HashedNgrams
 from mnemic.store.retrieve.query_words import check_chinese
 from mnemic.text.documents import (
-    Anchor,
     DocumentError,
     DocumentParser,
-    DocumentPart,
-    DocumentPiece,
     FileListing,
-    Note,
+    OpenFile,
     Passage,
-    Title,
     kind_of,
     may_be_file,
     replace_unstorable,
-    split_passages,
 )
 
-BATCH_SIZE = 64  # passages per call of the embedder
-NOTE_KIND = "note"  # the kind of a document that came without a file
-MAX_TITLE_LENGTH = 60  # characters of a note's first line that become its title
-SETTLED_NS = 2_000_000_000  # after this time, another change gives a file another timestamp
-
-Outcome = Literal["new", "changed", "moved", "copied", "unchanged", "gone", "broken", "reading"]
+NO_TEXT = "there is no text in it"
+MAX_REASONS = 5  # that the message about a file without text has
 
 
-class RememberStep(NamedTuple):
-    """The outcome of one file; what it reports as remembered is committed."""
+class PendingDocument(NamedTuple):
+    """A document that was read and is still to be written."""
 
-    path: str
-    outcome: Outcome  # "reading": a large file is still being read
-    document: int | None
-    passages: int
-    notes: tuple[str, ...]  # why it is broken, or which parts could not be read
-    done: int  # bytes of all files, so far
-    total: int
+    draft: Draft
+    passages: list[Passage]
 
 
 class PendingFile(NamedTuple):
-    """A file that was read and is still to be written."""
+    """A file, with the documents inside it, that is still to be written."""
 
     path: Path
-    draft: Draft
+    digest: str
     stat: os.stat_result
-    passages: list[Passage]
+    documents: list[PendingDocument]
+    notes: tuple[str, ...]
+
+    @property
+    def passages(self) -> list[Passage]:
+        """The passages of all its documents."""
+        return [passage for document in self.documents for passage in document.passages]
 
 
 class RememberRun:
     """One run of ``remember`` over a list of files."""
 
-    def __init__(self, store: Store, load_embedder: Callable[[], Embedder | None], parser: DocumentParser) -> None:
+    def __init__(
+        self,
+        store: Store,
+        load_embedder: Callable[[], Embedder | None],
+        parser: DocumentParser,
+        password: str | None = None,
+    ) -> None:
         self.store = store
         self.load_embedder = load_embedder  # on its first call, when the first passage is embedded
         self.parser = parser
+        self.password = password
         self.pending: list[PendingFile] = []
         self.done = self.total = 0
+        self.partial_documents: list[Document] | None = None  # None: to be listed
+
+    def get_partial_documents(self) -> list[Document]:
+        """Return the documents that are read in part, listed after each large file."""
+        if self.partial_documents is None:
+            self.partial_documents = list_partial_documents(self.store)
+        return self.partial_documents
 
     def remember_files(self, listing: FileListing) -> Iterator[RememberStep]:
         """Remember files and yield their steps; small ones are committed in batches.
 
-        Folders that could not be listed are reported as broken.
+        Folders that could not be listed are reported as broken, and what is not read as skipped.
         """
         for folder in listing.unreadable:
             yield self.make_step(folder.path, "broken", notes=(folder.reason,))
@@ -82,30 +112,37 @@ class RememberRun:
             done_before = self.done
             try:
                 size = path.stat().st_size
-                yield from retry_iterator(partial(self.remember_file, path))
+                yield from retry_iterator(partial(self.remember_file, path, listing.roots[path]))
                 self.done = done_before + size
-            except (DocumentError, OSError) as error:
-                reason = error.strerror if isinstance(error, OSError) else None
-                yield self.make_step(path, "broken", notes=(reason or str(error),))
+            except (DocumentError, OSError, MemoryError) as error:
+                reason = describe_error(error)
+                is_skipped = find_install_command(reason) and not listing.is_given(path)
+                yield self.make_step(path, "skipped" if is_skipped else "broken", notes=(reason,))
         yield from self.flush_pending()
+        for file in listing.skipped:
+            yield self.make_step(file.path, "skipped", notes=(file.reason,))
+        finish_scrub(self.store)
 
-    def remember_file(self, path: Path) -> Iterator[RememberStep]:
-        """Remember a file, unless it is unchanged."""
-        stat = path.stat()
+    def remember_file(self, path: Path, root: Path) -> Iterator[RememberStep]:
+        """Remember a file, unless it is unchanged; ``root`` is the folder it must be in."""
         if not str(path).isascii() and replace_unstorable(str(path)) != str(path):
             raise DocumentError("its name is no unicode text; give it another one")
         known_record = self.store.get_file_record(str(path))
-        if known_record and (known_record.size, known_record.modified_ns) == (stat.st_size, stat.st_mtime_ns):
-            yield self.make_step(path, "unchanged", known_record.document)
-            return
-        digest = hash_file(path)
-        if any(file.draft.digest == digest for file in self.pending):
-            yield from self.flush_pending()
-        twin = self.store.find_by_digest(digest)
-        if twin is not None:
-            yield self.record_known_content(path, stat, known_record, twin)
-        else:
-            yield from self.read_file(path, stat, digest, known_record.document if known_record else None)
+        with OpenFile(path, root) as file:
+            size_and_time = (file.stat.st_size, file.stat.st_mtime_ns)
+            if known_record and (known_record.size, known_record.modified_ns) == size_and_time:
+                yield self.make_step(path, "unchanged", known_record.document)
+                return
+            if not file.stat.st_size:
+                raise DocumentError(NO_TEXT)
+            digest = file.hash_content()
+            if any(pending.digest == digest for pending in self.pending):
+                yield from self.flush_pending()
+            twin = self.store.find_by_digest(digest)
+            if twin is not None:
+                yield self.record_known_content(path, file.stat, known_record, twin)
+            else:
+                yield from self.read_file(file, digest)
 
     def record_known_content(
         self, path: Path, stat: os.stat_result, known_record: FileRecord | None, document_id: int
@@ -117,51 +154,81 @@ class RememberRun:
         is_same = known_record is not None and known_record.document == document_id
         outcome: Outcome = "unchanged" if is_same else "moved" if missing_paths else "copied"
         with self.store.transaction():
-            self.store.put_file_record(make_file_record(path, document_id, stat), "" if is_same else outcome)
+            action = "" if is_same else outcome
+            self.store.put_file_record(make_file_record(str(path), document_id, stat), action)
+            for old_path in holder.places[:1]:  # every place of a content has the same members
+                records = list_member_records(self.store, old_path)
+                member_paths = [f"{path}{record.path.removeprefix(old_path)}" for record in records]
+                for member_path, record in zip(member_paths, records):
+                    self.store.put_file_record(make_file_record(member_path, record.document, stat), action)
+                remove_member_records(self.store, str(path), member_paths)
             for missing_path in missing_paths:
                 self.store.remove_file_record(missing_path)
+                remove_member_records(self.store, missing_path, ())
         return self.make_step(path, outcome, document_id)
 
-    def read_file(self, path: Path, stat: os.stat_result, digest: str, previous: int | None) -> Iterator[RememberStep]:
-        """Read a file; queue a small one, write a large one while it is read."""
-        metadata: list[Note | Title] = []
-        pieces = split_off_metadata(self.parser.read(path, kind_of(path)), metadata)
-        file_passages = split_passages(pieces, (self.load_embedder() or HashedNgrams()).count_tokens)
-        batch = list(islice(file_passages, BATCH_SIZE))
-        if not batch:
-            reasons = [entry.text for entry in metadata if isinstance(entry, Note)]
-            raise DocumentError("; ".join(reasons[:5]) or "there is no text in it")
-        for passage in batch:
-            check_chinese(passage.text)
-        file = PendingFile(path, make_draft(path, digest, previous, metadata), stat, batch)
-        if len(batch) == BATCH_SIZE:
+    def read_file(self, file: OpenFile, digest: str) -> Iterator[RememberStep]:
+        """Read a file; queue a small one, write a large one in parts."""
+        metadata = FileMetadata(file.path, digest)
+        writer = PartWriter(self.store, metadata, self.get_partial_documents())
+        parts = self.parser.read(file, kind_of(file.path), self.password)
+        count_tokens = (self.load_embedder() or HashedNgrams()).count_tokens
+        contents = read_contents(parts, count_tokens, metadata, writer.position)
+        first_contents, num_passages = list[PieceContent](), 0
+        for content in contents:
+            first_contents.append(content)
+            num_passages += len(content.passages)
+            if num_passages >= BATCH_SIZE:
+                break
+        for content in first_contents:
+            for passage in content.passages:
+                check_chinese(passage.text)
+        if num_passages >= BATCH_SIZE or writer.ids:
             yield from self.flush_pending()
-            yield from self.write_large_file(file, file_passages, metadata)
+            yield from self.write_in_parts(file, writer, chain(first_contents, contents))
             return
-        check_unchanged(path, stat)
-        self.pending.append(file)
+        file.check_unchanged()
+        self.pending.append(make_pending_file(file, metadata, first_contents))
         if sum(len(file.passages) for file in self.pending) >= BATCH_SIZE:
             yield from self.flush_pending()
 
-    def write_large_file(
-        self, file: PendingFile, rest: Iterator[Passage], metadata: list[Note | Title]
+    def write_in_parts(
+        self, file: OpenFile, writer: PartWriter, contents: Iterable[PieceContent]
     ) -> Iterator[RememberStep]:
-        """Write a file batch by batch while it is read, in one transaction."""
-        num_passages, done_before = 0, self.done
-        with self.store.transaction():
-            document_id, batch = self.store.add_document(file.draft), file.passages
-            while batch:
-                self.store.add_passages(document_id, embed_passages(batch, self.load_embedder()))
-                num_passages += len(batch)
-                self.done += sum(len(passage.text) for passage in batch)
-                self.done = min(self.done, done_before + file.stat.st_size)
-                yield self.make_step(file.path, "reading", passages=num_passages)
-                batch = list(islice(rest, BATCH_SIZE))
-            check_unchanged(file.path, file.stat)
-            draft = make_draft(file.path, file.draft.digest, file.draft.previous, metadata)
-            self.store.update_metadata(document_id, draft)
-            step = self.finish_file(file._replace(draft=draft), document_id, num_passages)
-        yield step
+        """Write a file while it is read; a part that is written stays."""
+        group, done_before = list[PieceContent](), self.done
+        try:
+            for content in contents:
+                self.done = min(self.done + content.num_characters, done_before + file.stat.st_size)
+                group.append(content)
+                if sum(len(content.passages) for content in group) >= PART_PASSAGES:
+                    yield from self.write_part(file.path, writer, group)
+                    group = []
+            yield from self.write_part(file.path, writer, group)
+            file.check_unchanged()
+            if "" not in writer.ids:
+                raise DocumentError(NO_TEXT)
+            previous = self.store.get_file_record(str(file.path))
+            document_id = writer.finish(file.stat)
+        except (DocumentError, OSError, MemoryError):
+            writer.discard()
+            raise
+        finally:
+            self.partial_documents = None
+        notes = writer.metadata.list_notes()
+        yield self.make_step(file.path, "changed" if previous else "new", document_id, writer.num_passages, notes)
+
+    def write_part(self, path: Path, writer: PartWriter, group: Sequence[PieceContent]) -> Iterator[RememberStep]:
+        """Embed and write the passages of some pieces; yield a step per batch."""
+        passages = iter([(content.member, passage) for content in group for passage in content.passages])
+        documents: dict[str, list[tuple[Passage, PassageEmbedding | None]]] = {}
+        while batch := list(islice(passages, BATCH_SIZE)):
+            yield self.make_step(path, "reading", passages=writer.num_passages)
+            embedded = embed_passages([passage for _, passage in batch], self.load_embedder())
+            for (member, _), pair in zip(batch, embedded):
+                documents.setdefault(member, []).append(pair)
+        if documents:
+            writer.write([MemberPassages(*item) for item in documents.items()], group[-1].position)
 
     def flush_pending(self) -> Iterator[RememberStep]:
         """Embed and write all pending files in one transaction."""
@@ -180,24 +247,28 @@ class RememberRun:
     def write_files(self, files: Sequence[tuple[PendingFile, EmbeddedPassages]]) -> list[RememberStep]:
         """Write files with their embedded passages in one transaction."""
         with self.store.transaction():
-            return [
-                self.finish_file(file, self.store.add_document(file.draft, file_passages), len(file.passages))
-                for file, file_passages in files
-            ]
+            return [self.write_documents(file, iter(file_passages)) for file, file_passages in files]
 
-    def finish_file(self, file: PendingFile, document_id: int, num_passages: int) -> RememberStep:
-        """Record a file whose document is written, and make its step."""
-        self.store.put_file_record(make_file_record(file.path, document_id, file.stat), "")
-        outcome: Outcome = "new" if file.draft.previous is None else "changed"
-        return self.make_step(file.path, outcome, document_id, num_passages, file.draft.notes)
+    def write_documents(self, file: PendingFile, pairs: Iterator[EmbeddedPassage]) -> RememberStep:
+        """Write the documents of one file, and make its step."""
+        document_ids, has_record = list[int](), self.store.get_file_record(str(file.path)) is not None
+        for draft, passages in file.documents:
+            known_record = self.store.get_file_record(draft.path) if has_record else None
+            draft = draft._replace(previous=known_record.document if known_record else None)
+            document_ids.append(self.store.add_document(draft, islice(pairs, len(passages))))
+            self.store.put_file_record(make_file_record(draft.path, document_ids[-1], file.stat), "")
+        if has_record:
+            member_paths = {document.draft.path for document in file.documents}
+            remove_member_records(self.store, str(file.path), member_paths)
+        outcome: Outcome = "changed" if has_record else "new"
+        return self.make_step(file.path, outcome, document_ids[0], len(file.passages), file.notes)
 
     def write_file(self, file: PendingFile, file_passages: EmbeddedPassages) -> RememberStep:
         """Write one file, unless another process has stored its content meanwhile."""
-        known_record, twin = self.store.get_file_record(str(file.path)), self.store.find_by_digest(file.draft.digest)
+        known_record, twin = self.store.get_file_record(str(file.path)), self.store.find_by_digest(file.digest)
         if twin is not None:
             return self.record_known_content(file.path, file.stat, known_record, twin)
-        draft = file.draft._replace(previous=known_record.document if known_record else None)
-        return self.write_files([(file._replace(draft=draft), file_passages)])[0]
+        return self.write_files([(file, file_passages)])[0]
 
     def remove_missing_files(self, folders: Sequence[str]) -> Iterator[RememberStep]:
         """Remove the records of files of these folders that no longer exist."""
@@ -205,16 +276,22 @@ class RememberRun:
         missing = [
             record
             for record in self.store.list_file_records()
-            if any(record.path.startswith(root) for root in roots) and not may_be_file(record.path)
+            if any(record.path.startswith(root) for root in roots) and not may_be_file(find_container(record.path))
         ]
+        removed_paths = set[str]()
         for record in missing:
-            retry_call(partial(self.remove_path, record.path))
+            if record.path in removed_paths:  # with the file that it was inside of
+                continue
+            removed_paths |= retry_call(partial(self.remove_path, record.path))
             yield self.make_step(Path(record.path), "gone", record.document)
 
-    def remove_path(self, path: str) -> None:
-        """Remove the record of a file in a transaction of its own."""
+    def remove_path(self, path: str) -> set[str]:
+        """Remove the record of a file and of its members; return their paths."""
         with self.store.transaction():
+            member_paths = {record.path for record in list_member_records(self.store, path)}
+            remove_member_records(self.store, path, ())
             self.store.remove_file_record(path)
+        return member_paths
 
     def make_step(
         self, path: Path, outcome: Outcome, document_id: int | None = None, passages: int = 0, notes: Sequence[str] = ()
@@ -224,42 +301,24 @@ class RememberRun:
         return RememberStep(name, outcome, document_id, passages, tuple(notes), *counts)
 
 
-def remember_note(store: Store, embedder: Embedder | None, text: str, title: str, previous: Document | None) -> int:
-    """Store a text that is in no file; return the id of its document."""
-    text = replace_unstorable(text)
-    digest = sha256(f"{NOTE_KIND}\n{text}".encode()).hexdigest()
-    if (known_id := store.find_by_digest(digest)) is not None:
-        if previous is not None and previous.id != known_id:
-            raise StoreError(f"document {known_id} says that already; forget {previous.id} instead")
-        return known_id
-    check_chinese(text)
-    piece = DocumentPiece(text, (Anchor(0, 0, 1),))
-    note_passages = list(split_passages([piece], (embedder or HashedNgrams()).count_tokens))
-    if not note_passages:
-        raise DocumentError("the text is empty; there is nothing to remember")
-    name = replace_unstorable(title) or note_passages[0].text[:MAX_TITLE_LENGTH].split("\n")[0]
-    with store.transaction():
-        for path in previous.places if previous else ():
-            store.remove_file_record(path)
-        draft = Draft(digest, NOTE_KIND, name, (), previous.id if previous else None)
-        return store.add_document(draft, embed_passages(note_passages, embedder))
+def make_pending_file(file: OpenFile, metadata: FileMetadata, contents: Sequence[PieceContent]) -> PendingFile:
+    """Collect the documents of a small file; ``DocumentError`` if it has no text itself."""
+    passages: dict[str, list[Passage]] = {"": []}
+    for content in contents:
+        passages.setdefault(content.member, []).extend(content.passages)
+    if not passages[""]:
+        raise DocumentError("; ".join(metadata.list_notes()[:MAX_REASONS]) or NO_TEXT)
+    documents = [
+        PendingDocument(metadata.make_draft(member, None), passages[member]) for member in passages if passages[member]
+    ]
+    return PendingFile(file.path, metadata.digest, file.stat, documents, metadata.list_notes())
 
 
-def check_unchanged(path: Path, before: os.stat_result) -> None:
-    """Raise ``DocumentError`` if a file changed since ``before``."""
-    now = path.stat()
-    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-        raise DocumentError("it was changed while it was read; remember it again")
-
-
-def make_file_record(path: Path, document_id: int, stat: os.stat_result) -> FileRecord:
-    """Make the record of a file that holds a document.
-
-    The time of a file that changed just now is stored as 0, so that it is read again: within the
-    clock's resolution it may change once more.
-    """
-    is_recent = time.time_ns() - stat.st_mtime_ns < SETTLED_NS
-    return FileRecord(str(path), document_id, stat.st_size, 0 if is_recent else stat.st_mtime_ns)
+def describe_error(error: DocumentError | OSError | MemoryError) -> str:
+    """Say why a file could not be remembered."""
+    if isinstance(error, MemoryError):
+        return "remembering it needs more memory than there is"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def get_file_size(path: Path) -> int:
@@ -268,27 +327,3 @@ def get_file_size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def embed_passages(batch: Sequence[Passage], embedder: Embedder | None) -> EmbeddedPassages:
-    """Pair each passage with its embedding; None without an embedder."""
-    if embedder is None:
-        return [(passage, None) for passage in batch]
-    return list(zip(batch, embedder.embed_passages([passage.text for passage in batch])))
-
-
-def split_off_metadata(elements: Iterable[DocumentPart], metadata: list[Note | Title]) -> Iterator[DocumentPiece]:
-    """Yield the pieces; append notes and titles to ``metadata``."""
-    for element in elements:
-        if isinstance(element, DocumentPiece):
-            yield element
-        else:
-            metadata.append(element)
-
-
-def make_draft(path: Path, digest: str, previous: int | None, metadata: Sequence[Note | Title]) -> Draft:
-    """Make the draft of a file, with its first title and all notes."""
-    titles = [entry.text for entry in metadata if isinstance(entry, Title)]
-    notes = tuple(entry.text for entry in metadata if isinstance(entry, Note))
-    title = titles[0] if titles else path.stem
-    return Draft(digest, kind_of(path), title, notes, previous, str(path))

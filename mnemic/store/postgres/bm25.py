@@ -13,7 +13,7 @@ from unicodedata import normalize
 
 from mnemic.store.contract import ScoredSlot
 from mnemic.store.postgres.connection import PostgresConnection
-from mnemic.store.retrieve.query_words import extract_words, segment_chinese
+from mnemic.store.retrieve.query_words import extract_words, segment_chinese, split_unknown_words
 
 BM25_K, BM25_B = 1.2, 0.75  # as in FTS5
 MIN_IDF = 1e-6  # of a word that is in most passages, as in FTS5
@@ -46,14 +46,19 @@ SELECT_STEMS = f"""
     SELECT quote_literal({STEM_SQL}) FROM unnest(%s::text[]) WITH ORDINALITY AS own (word, place)
     ORDER BY place
 """
+IN_DOCUMENTS = "passage IN (SELECT id FROM passages WHERE document = ANY (%(documents)s::bigint[]))"
 SELECT_SIZES = "SELECT count(*), coalesce(sum(length), 0)::bigint FROM lexicon"  # slots, words
 SELECT_MISMATCHES = f"SELECT passage FROM {INPUTS} JOIN lexicon USING (passage) WHERE stems <> {STEMS_SQL}"
 
 
 def normalize_words(text: str) -> str:
-    """Return the normalized words of a text, separated by blanks."""
-    segmented = segment_chinese(text) or text
-    lower = normalize("NFC", segmented).lower()
+    """Return the normalized words of a text, Chinese ones too, separated by blanks."""
+    return fold_words(segment_chinese(text) or text)
+
+
+def fold_words(text: str) -> str:
+    """Return the normalized words of a text that has blanks between words."""
+    lower = normalize("NFC", text).lower()
     folded = lower if lower.isascii() else "".join(map(strip_accents, lower))
     return " ".join(adapt_to_stemmer(word[:MAX_WORD_LENGTH]) for word in _WORD.findall(folded))
 
@@ -72,21 +77,34 @@ def strip_accents(character: str) -> str:
     return first if first.isascii() else character
 
 
-def search_bm25(connection: PostgresConnection, text: str, limit: int, *, require_all: bool) -> list[ScoredSlot]:
+def search_bm25(
+    connection: PostgresConnection,
+    text: str,
+    limit: int,
+    *,
+    require_all: bool,
+    num_slots: int,
+    document_ids: Sequence[int] | None,
+) -> list[ScoredSlot]:
     """Rank the passages with any of the words, or with all, by BM25."""
-    words = normalize_words(" ".join(extract_words(text))).split()[:MAX_QUERY_WORDS]
-    num_slots, num_words = connection.fetch_unchanged(SELECT_SIZES)
-    if not words or not num_words:
+    query_words = extract_words(text)
+    if not require_all:
+        query_words = split_unknown_words(query_words, lambda word: bool(find_term_slots(connection, word, 1)))
+    words = fold_words(" ".join(query_words)).split()[:MAX_QUERY_WORDS]
+    num_passages, num_words = connection.fetch_unchanged(SELECT_SIZES)
+    if not words or not num_words or not num_slots:
         return []
     stems = [stem for (stem,) in connection.fetch_all(SELECT_STEMS, (words,))]
-    sql = build_ranking_sql(len(stems), require_all=require_all)
+    conditions = [f"t{n} > 0" for n in range(len(stems))] if require_all else []
+    conditions += [] if document_ids is None else [IN_DOCUMENTS]
+    sql = build_ranking_sql(len(stems), conditions)
     stem_values = {f"w{n}": stem for n, stem in enumerate(stems)}
     values = stem_values | {"any": " | ".join(stems), "steps": RANK_OF_COUNT, "most": limit}
-    values |= {"count": num_slots, "average": num_words / num_slots}
+    values |= {"count": num_passages, "average": num_words / num_passages, "documents": list(document_ids or [])}
     return [ScoredSlot(*row) for row in connection.fetch_all(sql, values)]
 
 
-def build_ranking_sql(num_words: int, *, require_all: bool) -> str:
+def build_ranking_sql(num_words: int, conditions: Sequence[str]) -> str:
     """Build the SQL of BM25 for a number of words: counts, then frequencies, then scores."""
     numbers: Sequence[int] = range(num_words)
     counts = ", ".join(f"{COUNT_SQL.replace('%(word)s', f'%(w{n})s')} AS t{n}" for n in numbers)
@@ -96,11 +114,23 @@ def build_ranking_sql(num_words: int, *, require_all: bool) -> str:
     score = " + ".join(
         f"CASE WHEN r{n} > 0 THEN r{n} ELSE {MIN_IDF} END * t{n} * {BM25_K + 1} / (t{n} + {norm})" for n in numbers
     )
-    condition = "WHERE " + " AND ".join(f"t{n} > 0" for n in numbers) if require_all else ""
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"""
         WITH found AS MATERIALIZED (
             SELECT passage, length, {counts} FROM lexicon WHERE stems @@ %(any)s::tsquery
         ), held AS (SELECT {frequencies} FROM found), rare AS MATERIALIZED (SELECT {idfs} FROM held)
-        SELECT passage, ({score})::float8 AS score FROM found, rare {condition}
+        SELECT passage, ({score})::float8 AS score FROM found, rare {where}
         ORDER BY score DESC, passage LIMIT %(most)s
     """
+
+
+def list_terms(connection: PostgresConnection, first_letter: str) -> list[tuple[str, int]]:
+    """Return the stems that begin with a letter, and how many slots have each."""
+    select = "SELECT word, ndoc FROM ts_stat('SELECT stems FROM lexicon') WHERE starts_with(word, %s)"
+    return connection.fetch_all(select, (first_letter,))
+
+
+def find_term_slots(connection: PostgresConnection, term: str, limit: int) -> list[int]:
+    """Return the ids of a few slots that have a stem."""
+    select = "SELECT passage FROM lexicon WHERE stems @@ quote_literal(%s)::tsquery ORDER BY passage LIMIT %s"
+    return [slot_id for (slot_id,) in connection.fetch_all(select, (term, limit))]

@@ -21,7 +21,7 @@ def check_memory(connection: PostgresConnection, get_model: Callable[[], Embeddi
     """Run all checks; a reader can run all of them, too."""
     with connection.snapshot():
         faults = find_row_faults(connection, "SELECT passage AS id FROM lexicon", SENTENCES_OUTSIDE)
-        faults += find_vector_faults(connection, get_model(), "vector_dims(vector)", "vectors")
+        faults += find_vector_faults(connection, get_model(), "pgvector.vector_dims(vector)", "vectors")
         faults += find_index_faults(connection)
     return CheckReport(tuple(faults))
 

@@ -6,10 +6,11 @@ from typing import Any
 from weakref import finalize
 
 from mnemic.store.connection import Connection, Values
-from mnemic.store.contract import RaceError, StoreError
+from mnemic.store.contract import BEGIN_ADVICE, MissingMemoryError, RaceError, StoreError
 from mnemic.store.postgres.address import Address
 from mnemic.store.postgres.locks import ROW_LOCK, lock_transaction
-from mnemic.store.postgres.migrations import migrate, read_version
+from mnemic.store.postgres.migrations import is_migrated, migrate, read_version
+from mnemic.store.postgres.strangers import SAFE_PATH, check_owners, check_shadows
 
 CONNECT_TIMEOUT_S = 10  # unless the address has its own
 MIN_SERVER_VERSION = 140000  # PostgreSQL 14
@@ -39,7 +40,9 @@ SELECT_WRITABLE = "SELECT current_setting('transaction_read_only') = 'off', has_
 class PostgresConnection(Connection):
     """A connection that raises ``StoreError`` with advice and reconnects on next use.
 
-    In a statement, ``?`` stands for a value as in SQLite, besides the ``%s`` of the driver.
+    In a statement, ``?`` stands for a value as in SQLite, besides the ``%s`` of the driver, and
+    ``pgvector.`` for the schema of pgvector. That schema is not searched: others may put functions
+    there, at any time.
     """
 
     in_ids = "= ANY (?)"
@@ -50,6 +53,8 @@ class PostgresConnection(Connection):
     def __init__(self, address: Address, *, create: bool) -> None:
         self.address, self.location = address, str(address)
         self.raw: Any = None
+        self.vector_schema = "public"
+        self.in_snapshot = False  # within ``snapshot``: all statements see the same state
         self.connect(create=create)
 
     def connect(self, *, create: bool) -> None:
@@ -75,6 +80,7 @@ class PostgresConnection(Connection):
 
     def prepare(self, *, create: bool) -> None:
         """Check the server, then migrate the memory or, with ``create``, create it."""
+        self.set_search_path(SAFE_PATH)
         version = self.raw.info.server_version
         encoding = self.fetch_value("SHOW server_encoding")
         if version < MIN_SERVER_VERSION or encoding != "UTF8":
@@ -82,17 +88,25 @@ class PostgresConnection(Connection):
                 f"{self.address}: PostgreSQL 14 or newer with a UTF8 database is needed, this is "
                 f"{version // 10000} with {encoding}"
             )
+        check_owners(self, self.address)
         schema_version = read_version(self, self.address.schema)
         if schema_version == 0 and not create:
-            raise StoreError(f"there is no memory {self.address}; begin one: mnemic remember FILE_OR_FOLDER")
-        search_path = ", ".join(f'"{name}"' for name in (self.address.schema, find_pgvector_schema(self, create)))
-        self.execute("SELECT set_config('search_path', %s, false)", (search_path,))
+            raise MissingMemoryError(f"there is no memory {self.address}; {BEGIN_ADVICE}")
+        self.vector_schema = find_pgvector_schema(self, create)
+        if not is_migrated(schema_version):  # scripts name the types of pgvector without their schema
+            check_shadows(self, self.address, self.vector_schema)
+            self.set_search_path(f'"{self.address.schema}", "{self.vector_schema}", pg_temp')
+            migrate(self, self.address)
+        self.set_search_path(f'"{self.address.schema}", pg_temp')
         self.execute("SET jit = off")  # compiling takes longer than the queries
-        migrate(self, self.address.schema)
+
+    def set_search_path(self, search_path: str) -> None:
+        """Set the schemas in which names are looked up, after that of the server itself."""
+        self.execute("SELECT pg_catalog.set_config('search_path', %s, false)", (search_path,))
 
     def ensure_connected(self) -> Any:
         """Return the raw connection; reconnect if it was lost outside a transaction."""
-        if (self.raw is None or self.raw.closed) and not self.in_transaction:
+        if (self.raw is None or self.raw.closed) and not (self.in_transaction or self.in_snapshot):
             self.connect(create=False)
         return self.raw
 
@@ -100,7 +114,7 @@ class PostgresConnection(Connection):
         """Execute a statement."""
         raw = self.ensure_connected()
         with self.translate_errors():
-            return raw.execute(sql.replace("?", "%s"), values or None)
+            return raw.execute(sql.replace("?", "%s").replace("pgvector.", f'"{self.vector_schema}".'), values or None)
 
     def insert_row(self, sql: str, values: Sequence[Any]) -> int:
         """Execute an INSERT of one row and return the row's id."""
@@ -129,12 +143,17 @@ class PostgresConnection(Connection):
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Read one consistent state throughout the block, whatever others write."""
-        if self.ensure_connected().info.transaction_status:  # 0: none
+        raw = self.ensure_connected()
+        if raw.info.transaction_status:  # 0: none
             yield
             return
-        with self.transaction():
+        with self.translate_errors(), raw.transaction():
             self.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield
+            self.in_snapshot = True
+            try:
+                yield
+            finally:
+                self.in_snapshot = False
 
     def check_writable(self) -> None:
         """Raise ``StoreError`` on a replica, or for a user who may only read."""

@@ -13,27 +13,34 @@ from pathlib import Path
 
 from mnemic.store.connection import Connection, check_version, read_schemas
 from mnemic.store.contract import StoreError
+from mnemic.store.postgres.address import Address
 from mnemic.store.postgres.locks import lock_transaction
+from mnemic.store.postgres.strangers import check_owners
 
 SCHEMAS = read_schemas(Path(__file__).with_name("schemas"))
 
 
-def migrate(connection: Connection, schema: str) -> None:
+def migrate(connection: Connection, address: Address) -> None:
     """Migrate or create a memory, under a lock on which other processes wait."""
-    if read_version(connection, schema) == len(SCHEMAS):
-        return
+    schema = address.schema
     with connection.transaction():
         lock_transaction(connection, schema)
         version = read_version(connection, schema)
         # Who may not create a schema may have been given one.
         if version == 0 and not connection.fetch_all("SELECT 1 FROM pg_namespace WHERE nspname = ?", (schema,)):
             connection.execute(f'CREATE SCHEMA "{schema}"')
+        check_owners(connection, address)  # somebody else may have created it meanwhile
         for script in SCHEMAS[version:]:
             connection.execute(script)
         connection.execute(
             "INSERT INTO facts VALUES ('schema', %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             (str(len(SCHEMAS)),),
         )
+
+
+def is_migrated(version: int) -> bool:
+    """Return whether a memory of this schema version needs no migration."""
+    return version == len(SCHEMAS)
 
 
 def read_version(connection: Connection, schema: str) -> int:

@@ -17,6 +17,7 @@ from mnemic.store.postgres.vectors import VECTOR_BYTES, VECTOR_DTYPE, drop_index
 from mnemic.store.retrieve.sentence_keys import STORED_DTYPE
 
 READER_TIMEOUT_S = 3.0  # wait for transactions that may still see erased rows
+ERASER_TIMEOUT_S = 60.0  # wait for another process that erases
 BLOCK_BYTES, OVERLAP_BYTES = 1 << 24, 256
 TABLES = ("documents", "places", "events", "passages", "lexicon", "vectors", "facts")
 UNREACHABLE_TRACES = (
@@ -58,9 +59,9 @@ CAN_READ_FILES = """
 TEXT_COLUMNS = SHARED_TEXT_COLUMNS | {"facts": ("value",)}
 
 
-def scrub_memory(connection: PostgresConnection) -> bool:
+def scrub_memory(connection: PostgresConnection, timeout_s: float | None = None) -> bool:
     """Rewrite every table; return False if another process prevents it."""
-    deadline = time.monotonic() + READER_TIMEOUT_S
+    deadline = time.monotonic() + (READER_TIMEOUT_S if timeout_s is None else timeout_s)
     while connection.fetch_value(COUNT_OLD_SNAPSHOTS):
         if time.monotonic() > deadline:
             return False

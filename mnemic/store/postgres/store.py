@@ -14,7 +14,7 @@ from mnemic.store.contract import EmbeddingModel, NearestSlots, StoreError, Vect
 from mnemic.store.postgres import bm25, check, rows, scrub, vectors
 from mnemic.store.postgres.address import Address, parse_address
 from mnemic.store.postgres.connection import PostgresConnection
-from mnemic.store.postgres.locks import SHARED_ROW_LOCK, lock_transaction
+from mnemic.store.postgres.locks import SHARED_ROW_LOCK, lock_transaction, try_lock
 from mnemic.store.relational import SELECT_MODEL, Store
 
 
@@ -78,15 +78,28 @@ class PostgresStore(Store[PostgresConnection]):
         """Clear indexes and journals of erased documents; return False if readers prevent it."""
         return scrub.scrub_memory(self.connection)
 
+    @contextmanager
+    def lock_erasing(self) -> Iterator[None]:
+        """Erase and scrub in the block, while no other process does."""
+        with try_lock(self.connection, f"{self.address.schema} scrub", scrub.ERASER_TIMEOUT_S) as is_locked:
+            if not is_locked:
+                raise StoreError(f"{self.location}: another process is forgetting; wait for it to end, and try again")
+            yield
+
+    def resume_scrub(self) -> bool | None:
+        """Scrub what a killed process left, if nobody has to be waited for."""
+        with try_lock(self.connection, f"{self.address.schema} scrub") as is_locked:
+            return scrub.scrub_memory(self.connection, 0) if is_locked else None
+
     def find_traces(self, traces: Sequence[bytes]) -> list[bytes]:
         """Return the traces that occur in the raw files and belong to no stored document."""
         return scrub.find_traces(self.connection, traces)
 
-    def search_vectors(self, vector: Vectors, limit: int) -> NearestSlots:
+    def search_vectors(self, vector: Vectors, limit: int, document_ids: Sequence[int] | None = None) -> NearestSlots:
         """Find the slots whose vectors have the largest dot product with ``vector`` (d)."""
-        return vectors.search_vectors(self.connection, vector, limit, self.count_slots())
+        return vectors.search_vectors(self.connection, vector, limit, self.count_slots(), document_ids)
 
-    def count_slots(self) -> int:
+    def count_active_slots(self) -> int:
         """Return the number of active slots."""
         return self.connection.fetch_unchanged(bm25.SELECT_SIZES)[0]
 

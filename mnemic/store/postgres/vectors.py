@@ -3,11 +3,13 @@
 Shapes: n slots, d embedding width.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy
 
 from mnemic.store.contract import NearestSlots, PassageEmbedding, ScoredSlot, StoreError, Vectors
+from mnemic.store.postgres.bm25 import IN_DOCUMENTS
 from mnemic.store.postgres.connection import PostgresConnection
 from mnemic.store.postgres.locks import try_lock
 from mnemic.store.retrieve.sentence_keys import STORED_DTYPE, pack_sentence_vectors
@@ -18,11 +20,12 @@ MIN_INDEXED_VECTORS = 100_000
 OVERSAMPLING, MAX_CANDIDATES = 2, 1000  # candidates of the index per result, and in all
 NUM_SAMPLED = 2000  # vectors from which mean and deviation are estimated
 INDEX_BUILD_MEMORY = "512MB"
-VECTOR_BYTES, VECTOR_DTYPE = "substring(halfvec_send(vector) FROM 5)", numpy.dtype(">f2")  # without a header
+VECTOR_BYTES, VECTOR_DTYPE = "substring(pgvector.halfvec_send(vector) FROM 5)", numpy.dtype(">f2")  # without a header
 
 SEARCH_EXACT = """
     WITH scored AS MATERIALIZED (
-        SELECT passage, -(vector::vector <#> %(own)s::vector) AS score FROM vectors
+        SELECT passage, -(vector::pgvector.vector OPERATOR(pgvector.<#>) %(own)s::pgvector.vector) AS score
+        FROM vectors {where}
     )
     SELECT passage, score, (SELECT avg(score) FROM scored), (SELECT stddev_pop(score) FROM scored)
     FROM scored ORDER BY score DESC, passage LIMIT %(most)s
@@ -31,17 +34,18 @@ SEARCH_EXACT = """
 SEARCH_INDEX = """
     WITH near AS MATERIALIZED (
         SELECT passage, vector FROM vectors
-        ORDER BY vector::halfvec({width}) <#> %(own)s::vector::halfvec({width}) LIMIT %(reach)s
+        ORDER BY vector::pgvector.halfvec({width}) OPERATOR(pgvector.<#>)
+            %(own)s::pgvector.vector::pgvector.halfvec({width}) LIMIT %(reach)s
     ), sample AS (
-        SELECT -(vector::vector <#> %(own)s::vector) AS score
+        SELECT -(vector::pgvector.vector OPERATOR(pgvector.<#>) %(own)s::pgvector.vector) AS score
         FROM vectors TABLESAMPLE system (%(share)s) REPEATABLE (0)
     )
-    SELECT passage, -(vector::vector <#> %(own)s::vector) AS score,
+    SELECT passage, -(vector::pgvector.vector OPERATOR(pgvector.<#>) %(own)s::pgvector.vector) AS score,
         (SELECT avg(score) FROM sample), (SELECT stddev_pop(score) FROM sample)
     FROM near ORDER BY score DESC, passage LIMIT %(most)s
 """
 INSERT_EMBEDDINGS = """
-    INSERT INTO vectors (passage, vector, keys) SELECT passage, vector::halfvec, keys
+    INSERT INTO vectors (passage, vector, keys) SELECT passage, vector::pgvector.halfvec, keys
     FROM unnest(%s::bigint[], %s::text[], %s::bytea[]) AS given (passage, vector, keys)
     ON CONFLICT (passage) DO UPDATE SET vector = excluded.vector, keys = excluded.keys
 """
@@ -65,17 +69,31 @@ def write_embeddings(connection: PostgresConnection, pairs: Iterable[tuple[int, 
         connection.execute(INSERT_EMBEDDINGS, (list(slot_ids), halves, packed))
 
 
-def search_vectors(connection: PostgresConnection, vector: Vectors, limit: int, num_vectors: int) -> NearestSlots:
-    """Find the slots with the largest products; compute or estimate mean and deviation."""
-    values = {"own": format_vector(vector), "most": limit}
-    if has_index(connection):
+def search_vectors(
+    connection: PostgresConnection,
+    vector: Vectors,
+    limit: int,
+    num_vectors: int,
+    document_ids: Sequence[int] | None = None,
+) -> NearestSlots:
+    """Find the slots with the largest products; compute or estimate mean and deviation.
+
+    The slots of some documents are compared without the index, which knows no documents.
+    """
+    values: dict[str, Any] = {"own": format_vector(vector), "most": limit}
+    if document_ids is not None:
+        rows = connection.fetch_all(
+            SEARCH_EXACT.format(where=f"WHERE {IN_DOCUMENTS}"), values | {"documents": list(document_ids)}
+        )
+    elif has_index(connection):
         num_candidates = min(OVERSAMPLING * limit, MAX_CANDIDATES)
         values |= {"reach": num_candidates, "share": min(100 * NUM_SAMPLED / max(num_vectors, 1), 100)}
         with connection.transaction():
             connection.execute(f"SET LOCAL hnsw.ef_search = {num_candidates}; SET LOCAL enable_seqscan = off")
             rows = connection.fetch_all(SEARCH_INDEX.format(width=len(vector)), values)
+            connection.execute("SET LOCAL enable_seqscan TO DEFAULT")  # the transaction may go on
     else:
-        rows = connection.fetch_all(SEARCH_EXACT, values)
+        rows = connection.fetch_all(SEARCH_EXACT.format(where=""), values)
     if not rows:
         return NearestSlots([], 0.0, 0.0)
     *_, mean, std = rows[0]
@@ -99,7 +117,7 @@ def build_index(connection: PostgresConnection, width: int, num_vectors: int) ->
             connection.execute(f"SET maintenance_work_mem = '{INDEX_BUILD_MEMORY}'")
             connection.execute(
                 "CREATE INDEX CONCURRENTLY vectors_near ON vectors "
-                f"USING hnsw ((vector::halfvec({width})) halfvec_ip_ops)"
+                f"USING hnsw ((vector::pgvector.halfvec({width})) pgvector.halfvec_ip_ops)"
             )
         except StoreError:
             drop_index(connection)

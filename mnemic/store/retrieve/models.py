@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -29,21 +31,59 @@ def find_shipped_folder() -> Path:
     return folder
 
 
-def import_torch() -> None:
-    """Import torch, before anything that needs it, with threads that sleep while they wait.
+@cache
+def import_torch() -> bool:
+    """Import torch with threads that sleep while they wait; return whether they spin instead.
 
     By default its threads spin, and on a busy machine they take more time from each other than a
     whole answer needs: texts are short. OpenMP reads the policy when torch is loaded; the
-    environment is left as it was. It is not touched if torch is loaded already, or if it has a
-    policy.
+    environment is left as it was. If it has a policy, that one holds. If torch is loaded already,
+    they spin.
     """
-    if "torch" in sys.modules or WAIT_POLICY in os.environ:
-        return
+    if WAIT_POLICY in os.environ:
+        return False
+    if "torch" in sys.modules:
+        return True
     os.environ[WAIT_POLICY] = "passive"
     try:
         import torch  # noqa: F401
     finally:
         os.environ.pop(WAIT_POLICY, None)
+    return False
+
+
+class ThreadLimit:
+    """Lets torch compute with one thread, if its threads would spin.
+
+    The number of threads belongs to the thread that sets it, so that others compute as before. But
+    it is also that of new threads: whoever leaves restores what the first one found.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.num_users, self.num_threads = Lock(), 0, 1
+
+    @contextmanager
+    def apply(self) -> Iterator[None]:
+        """Compute with one thread inside a ``with`` block."""
+        if "torch" not in sys.modules or not import_torch():
+            yield
+            return
+        import torch
+
+        with self.lock:
+            if not self.num_users:
+                self.num_threads = torch.get_num_threads()
+            self.num_users += 1
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.num_users -= 1
+                torch.set_num_threads(self.num_threads)
+
+
+THREAD_LIMIT = ThreadLimit()
 
 
 def load_with_digest(folder: Path) -> tuple["Checkpoint", str]:

@@ -1,12 +1,13 @@
 """Extract the words of texts and queries for full-text search, Chinese included."""
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 
 from mnemic.text.chinese import HAN, han_fraction
 from mnemic.text.documents import DocumentError
-from mnemic.text.sentences import MIN_HAN_FRACTION
+from mnemic.text.sentences import MIN_HAN_FRACTION, Span
 
 # Words so common that searching them is slow and says nothing, question words among them;
 # negations are kept.
@@ -21,6 +22,7 @@ STOP_WORD_TEXT = """
     什么 谁 哪 哪里 哪个 怎么 怎样 为什么 多少 几 有 被 把 对 从 到 为 以 之 其 上 中 下
 """
 STOP_WORDS = frozenset(STOP_WORD_TEXT.split())
+MAX_PART_LENGTH = 4  # characters of a part of a Chinese word
 _HAN_RUN = re.compile(f"[{HAN}]+")
 _WORD = re.compile(r"\w+")
 
@@ -59,6 +61,32 @@ def extract_words(text: str) -> list[str]:
     """
     words = list(dict.fromkeys(_WORD.findall((segment_chinese(text) or text).lower())))
     return [word for word in words if word not in STOP_WORDS] or words
+
+
+def find_words(text: str) -> Iterator[Span]:
+    """Yield the spans of a text's words, Chinese ones too, in order."""
+    segmented, position = segment_chinese(text) or text, 0
+    for word in _WORD.findall(segmented):
+        position = text.index(word, position)
+        yield Span(position, position + len(word))
+        position += len(word)
+
+
+def split_unknown_words(words: Sequence[str], is_known: Callable[[str], bool]) -> list[str]:
+    """Add the parts of each Chinese word that no passage has.
+
+    Whether a name takes in the character beside it depends on the sentence: a question may have
+    程廷华入 where the passage has 程廷华.
+    """
+    all_words = list(words)
+    for word in words:
+        if len(word) > 2 and _HAN_RUN.fullmatch(word) and not is_known(word):
+            all_words += [
+                word[start : start + length]
+                for length in range(min(len(word) - 1, MAX_PART_LENGTH), 1, -1)
+                for start in range(len(word) - length + 1)
+            ]
+    return [word for word in dict.fromkeys(all_words) if word in words or word not in STOP_WORDS]
 
 
 def build_fts5_query(words: list[str], *, require_all: bool = False) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from mnemic.store.contract import PassageEmbedding, SentenceVectors, Vectors
+from mnemic.store.contract import DamageError, PassageEmbedding, SentenceVectors, Vectors
 
 STORED_DTYPE = numpy.dtype("<f2")  # of passage vectors: half the size, the same neighbors
 CODE_DTYPE = numpy.dtype(numpy.int8)
@@ -50,17 +50,29 @@ def pack_sentence_vectors(vectors: Vectors) -> bytes:
 
 def unpack_vectors(stored: Sequence[bytes], width: int, dtype: numpy.dtype[Any] = STORED_DTYPE) -> Vectors:
     """Convert the stored bytes of passage vectors to vectors (n d)."""
+    check_packed(stored, width * dtype.itemsize, is_single=True)
     return numpy.frombuffer(b"".join(stored), dtype).reshape(len(stored), width).astype(numpy.float32)
 
 
 def unpack_sentence_vectors(stored: Sequence[bytes], width: int) -> SentenceVectors:
     """Unpack the sentence vectors of several slots; ``b""`` means none."""
+    check_packed(stored, max(width, 1) * CODE_DTYPE.itemsize)
     rows = numpy.frombuffer(b"".join(stored), CODE_DTYPE).reshape(-1, max(width, 1))
     vectors = rows.astype(numpy.float32)
     lengths = numpy.sqrt(numpy.einsum("kd,kd->k", vectors, vectors))
     vectors /= numpy.maximum(lengths, 1)[:, None]
     counts = [len(packed) // max(width, 1) for packed in stored]
     return SentenceVectors(vectors, numpy.array(counts, numpy.int64))
+
+
+def check_packed(stored: Sequence[Any], num_bytes: int, *, is_single: bool = False) -> None:
+    """Raise ``DamageError`` unless all values are vectors of ``num_bytes`` each."""
+    for packed in stored:
+        is_whole = isinstance(packed, bytes) and (
+            len(packed) == num_bytes if is_single else not len(packed) % num_bytes
+        )
+        if not is_whole:
+            raise DamageError("a vector of the memory")
 
 
 def max_sentence_products(sentence_vectors: SentenceVectors, vector: Vectors, default: Vectors) -> Vectors:

@@ -3,20 +3,24 @@
 import json
 import os
 import sqlite3
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from weakref import finalize
 
+from mnemic.files import is_owner, open_private
 from mnemic.store.connection import Connection, Values
-from mnemic.store.contract import StoreError
+from mnemic.store.contract import BEGIN_ADVICE, MissingMemoryError, StoreError
 from mnemic.store.sqlite.migrations import COMPATIBILITY_VIEWS, migrate, read_version
+from mnemic.store.sqlite.side_files import check_side_files, make_private
+from mnemic.store.sqlite.strangers import check_schema
+from mnemic.store.trust import is_trusted
 
 BUSY_TIMEOUT_S = 5  # wait for another process that is committing
 FETCH_SIZE = 500  # rows per block
 CACHE_KIB = 32_768  # of pages kept in memory
-OWNER_ONLY = 0o600
 
 # SQLite's error names, and what a user can do. Whatever was committed is still there.
 ERROR_HINTS = {
@@ -43,22 +47,27 @@ class SQLiteConnection(Connection):
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path, self.location = path, str(path)
         if not path.exists() and not create:
-            raise StoreError(f"there is no memory {path}; begin one: mnemic remember FILE_OR_FOLDER")
+            raise MissingMemoryError(f"there is no memory {path}; {BEGIN_ADVICE}")
         if not create and not path.stat().st_size:
-            raise StoreError(
+            raise MissingMemoryError(
                 f"{path} is an empty file: nothing was remembered in it yet, or it was truncated. "
                 "Start a new memory with `mnemic remember FILE_OR_FOLDER`, or restore a backup"
             )
         if path.is_dir():
             raise StoreError(f"{path} is a folder; a memory is a file, such as {path}/memory.db")
-        self.writable = create or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+        self.is_foreign = path.exists() and not is_owner(path.stat())
+        self.read_only_reason = self.find_read_only_reason(create=create)
+        self.writable = not self.read_only_reason
         journal = path.with_name(f"{path.name}-wal")
         self.is_immutable = not self.writable and not journal.exists()
         self.stamp_at_open = read_file_stamp(path) if self.is_immutable else None
         with self.translate_errors():
             if not path.exists():
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, OWNER_ONLY))
+                os.close(open_private(path, any_owner=True))  # some drives give all files to one user
+            check_side_files(path)
+            if self.writable and not self.is_foreign:
+                make_private(path)
             self.raw = sqlite3.connect(self.build_uri(), uri=True, isolation_level=None, check_same_thread=False)
             finalize(self, self.raw.close)  # at the latest when its thread ends
             try:
@@ -66,6 +75,14 @@ class SQLiteConnection(Connection):
             except BaseException:
                 self.raw.close()
                 raise
+
+    def find_read_only_reason(self, *, create: bool) -> str:
+        """Return why the file cannot be written; empty if it can."""
+        if not create and not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
+            return "is read-only"
+        if self.is_foreign and not is_trusted(self.path):
+            return f"belongs to another user, and is not written; if you trust it: mnemic trust {self.path}"
+        return ""
 
     def build_uri(self) -> str:
         """Build the URI for SQLite, which cannot create a journal in a read-only folder.
@@ -77,15 +94,23 @@ class SQLiteConnection(Connection):
 
     def prepare(self) -> None:
         """Set the pragmas and migrate the file, if it may be written."""
-        self.raw.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
+        for pragma in (
+            f"busy_timeout = {BUSY_TIMEOUT_S * 1000}",
+            "trusted_schema = OFF",  # the file may come from anywhere
+            "cell_size_check = ON",
+        ):
+            self.raw.execute(f"PRAGMA {pragma}")
+        if sys.version_info >= (3, 12):
+            self.raw.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
+        with self.snapshot():
+            version = read_version(self)  # raises for a foreign file, before any change
+            check_schema(self, version)
         if not self.writable:
-            version = read_version(self)
             if version == 0:
                 raise StoreError(f"{self.path} is empty, not a memory")
             for view in COMPATIBILITY_VIEWS[version:]:
                 self.raw.execute(view)
             return
-        read_version(self)  # raises for a foreign file, before any change
         for pragma in (
             "journal_mode = WAL",
             "synchronous = FULL",  # committed data survives a power cut
@@ -168,7 +193,8 @@ class SQLiteConnection(Connection):
                     raise StoreError(f"{self.path}: {hint} ({error})") from error
             raise StoreError(f"{self.path}: {error}") from error
         except OSError as error:
-            raise StoreError(f"{self.path}: {error.strerror or error}") from error
+            culprit = f": {error.filename}" if error.filename not in (None, str(self.path)) else ""
+            raise StoreError(f"{self.path}: {error.strerror or error}{culprit}") from error
 
     def close(self) -> None:
         self.raw.close()

@@ -30,12 +30,19 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
-from mnemic.checkpoint.atomic_files import flush_to_disk
+from mnemic.files import list_temporaries, replace_file
 from mnemic.store.contract import NearestSlots, ScoredSlot, StoreError, Vectors
 from mnemic.store.retrieve.sentence_keys import STORED_DTYPE, quantize_vectors, unpack_vectors
-from mnemic.store.sqlite.connection import OWNER_ONLY, SQLiteConnection
+from mnemic.store.sqlite.connection import SQLiteConnection
 from mnemic.store.sqlite.locks import lock_writer
-from mnemic.store.sqlite.vectors import count_vectors, fill_arrays, read_slots_state, read_vector_blocks, select_top_k
+from mnemic.store.sqlite.vectors import (
+    SlotsState,
+    count_vectors,
+    fill_arrays,
+    read_slots_state,
+    read_vector_blocks,
+    select_top_k,
+)
 
 MIN_SLOTS = 50_000  # exact search is fast enough for fewer slots
 OVERSAMPLING = 2  # exact products are computed for this multiple of the limit
@@ -115,8 +122,7 @@ def select_top_k_of_many(scores: Vectors, top_k: int) -> NDArray[numpy.int64]:
 
 def write_quantized(path: Path, quantized: QuantizedVectors, stamp: str) -> None:
     """Write a cache that is valid while the memory has this stamp."""
-    temporary = temporary_path(path)
-    with open(os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, OWNER_ONLY), "wb") as file:
+    with replace_file(path) as file:
         file.write(bytes(HEADER_BYTES))
         digest = sha256()
         for array in quantized:
@@ -126,10 +132,6 @@ def write_quantized(path: Path, quantized: QuantizedVectors, stamp: str) -> None
         header = {"version": CACHE_VERSION, "stamp": stamp, "count": count, "width": width}
         file.seek(0)
         file.write(json.dumps(header | {"sha256": digest.hexdigest()}).encode("ascii"))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    flush_to_disk(path.parent)
 
 
 def read_quantized(path: Path, stamp: str, width: int) -> QuantizedVectors | None:
@@ -149,11 +151,6 @@ def read_quantized(path: Path, stamp: str, width: int) -> QuantizedVectors | Non
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return quantized if actual_digest.hexdigest() == digest else None
-
-
-def temporary_path(path: Path) -> Path:
-    """Return the path to which a cache is written before it is renamed."""
-    return path.with_name(f"{path.name}.new")
 
 
 def view_bytes(array: NDArray[Any]) -> memoryview:
@@ -178,7 +175,8 @@ class QuantizedIndex:
 
     def reset(self) -> None:
         """Forget the quantized vectors in memory."""
-        self.state: object = None  # of the slots at the last refresh
+        self.state: SlotsState | None = None  # at the last refresh
+        self.needs_saving = False  # the first segment was quantized here
         self.stamp: str | None = None
         self.segments: list[QuantizedVectors] = []  # that of the cache, and one of newer slots
 
@@ -187,11 +185,11 @@ class QuantizedIndex:
 
         A transaction may be rolled back; the index holds committed vectors only.
         """
-        return num_slots >= MIN_SLOTS and has_numkong() and not connection.raw.in_transaction
+        return num_slots >= MIN_SLOTS and has_numkong() and not connection.in_transaction
 
     def list_files(self) -> list[Path]:
-        """Return the paths of the cache and of its temporary file."""
-        return [self.path, temporary_path(self.path)]
+        """Return the paths of the cache and of temporary files that killed writers left."""
+        return [self.path, self.path.with_name(f"{self.path.name}.new"), *list_temporaries(self.path)]
 
     def delete(self) -> None:
         """Delete the quantized vectors in memory, the cache, and what a killed writer left."""
@@ -200,14 +198,19 @@ class QuantizedIndex:
             for path in self.list_files():
                 path.unlink(missing_ok=True)
 
-    def search(self, connection: SQLiteConnection, vector: Vectors, limit: int) -> NearestSlots:
-        """Find the slots with the largest exact products; estimate mean and deviation."""
-        with self.lock:
-            if self.state != read_slots_state(connection):
-                self.refresh(connection, len(vector))
-            segments = self.segments
+    def search(
+        self, connection: SQLiteConnection, vector: Vectors, limit: int, selected: NDArray[numpy.int64] | None = None
+    ) -> NearestSlots:
+        """Find the slots with the largest exact products; estimate mean and deviation.
+
+        ``selected`` are the ids of the slots to compare, all by default.
+        """
+        segments = self.update_segments(connection, len(vector))
         scores = numpy.concatenate([score_quantized(segment, vector) for segment in segments])
         slot_ids = numpy.concatenate([segment.slot_ids for segment in segments])
+        if selected is not None:
+            is_selected = numpy.isin(slot_ids, selected, assume_unique=True)
+            scores, slot_ids = scores[is_selected], slot_ids[is_selected]
         if not len(scores):
             return NearestSlots([], 0.0, 0.0)
         num_candidates = OVERSAMPLING * limit
@@ -224,6 +227,15 @@ class QuantizedIndex:
         scores -= mean
         return NearestSlots(scored_slots, mean, float(scores @ scores / len(scores)) ** 0.5)
 
+    def update_segments(self, connection: SQLiteConnection, width: int) -> list[QuantizedVectors]:
+        """Return the segments of the memory as this connection sees it."""
+        with self.lock:
+            if self.state != read_slots_state(connection):
+                self.refresh(connection, width)
+            if self.needs_saving and not connection.raw.in_transaction:  # a snapshot cannot write
+                self.save_cache(connection)
+            return self.segments
+
     def refresh(self, connection: SQLiteConnection, width: int) -> None:
         """Bring the segments up to date with the memory; load or rebuild the cache."""
         with connection.snapshot():
@@ -238,10 +250,8 @@ class QuantizedIndex:
             is_stale = max(num_new, num_quantized - state.num_slots) * REBUILD_RATIO > state.num_slots
             if is_stale:
                 self.segments = [quantize_slots(connection, width)]
-        self.stamp = state.stamp
-        if is_stale:
-            self.save_cache(connection)
-        self.state = state._replace(stamp=self.stamp)
+        self.state, self.stamp = state, state.stamp
+        self.needs_saving = self.needs_saving or is_stale
 
     def add_new_slots(self, connection: SQLiteConnection, width: int) -> None:
         """Quantize the slots that are newer than all segments."""
@@ -254,17 +264,15 @@ class QuantizedIndex:
 
     def save_cache(self, connection: SQLiteConnection) -> None:
         """Write the cache for the next process, unless another one is writing."""
-        if not connection.writable or not len(self.segments[0].slot_ids):
+        self.needs_saving = False
+        if not connection.writable or not len(self.segments[0].slot_ids) or self.state is None:
             return
-        try:
-            with lock_writer(connection.path, timeout_s=0), connection.transaction():
-                if connection.fetch_value(SELECT_STAMP) == self.stamp:
-                    stamp = renew_stamp(connection)
-                    write_quantized(self.path, self.segments[0], stamp)
-                    self.stamp = stamp
-        except (StoreError, OSError):  # another process writes, or the disk is full
-            with suppress(OSError):
-                temporary_path(self.path).unlink(missing_ok=True)
+        can_fail = suppress(StoreError, OSError)  # another process writes, or the disk is full
+        with can_fail, lock_writer(connection.path, 0, any_owner=connection.is_foreign), connection.transaction():
+            if connection.fetch_value(SELECT_STAMP) == self.stamp:
+                stamp = renew_stamp(connection)
+                write_quantized(self.path, self.segments[0], stamp)
+                self.state, self.stamp = self.state._replace(stamp=stamp), stamp
 
 
 def find_quantized(connection: SQLiteConnection, traces: Sequence[bytes]) -> set[bytes]:

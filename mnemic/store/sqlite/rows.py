@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mnemic.store.contract import EmbeddedPassages, MemorySlot
+from mnemic.store.contract import DamageError, EmbeddedPassages, MemorySlot
 from mnemic.store.retrieve.query_words import segment_chinese
 from mnemic.store.sqlite.connection import SQLiteConnection
 from mnemic.store.sqlite.vectors import write_embeddings
@@ -51,7 +51,12 @@ def read_slots(connection: SQLiteConnection, where: str, values: Sequence[Any]) 
     sentences: dict[int, list[Sentence]] = {row[0]: [] for row in rows}
     select_sentences = f"SELECT * FROM sentences WHERE passage {connection.in_ids} ORDER BY passage, start"
     for slot_id, *sentence in connection.fetch_all(select_sentences, (connection.pack_ids(list(sentences)),)):
+        if slot_id not in sentences or not all(isinstance(number, int) for number in sentence):
+            raise DamageError(f"{connection.location}: a sentence of passage {slot_id}")
         sentences[slot_id].append(Sentence(*sentence))
+    for slot_id, document, number, page, text in rows:
+        if not isinstance(text, str) or not all(isinstance(value, int) for value in (document, number, page or 0)):
+            raise DamageError(f"{connection.location}: passage {slot_id}")
     return [
         MemorySlot(slot_id, document, number, Passage(text, page, tuple(sentences[slot_id])))
         for slot_id, document, number, page, text in rows

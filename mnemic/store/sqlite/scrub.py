@@ -11,6 +11,9 @@ from mnemic.store.sqlite.connection import SQLiteConnection
 from mnemic.store.sqlite.quantized import find_quantized
 
 BLOCK_BYTES = 1 << 24
+RESUME_TIMEOUT_MS = 200  # wait for readers, before something else is written
+JOURNAL_REMAINS = "journal"  # the file is rewritten, the journal is not empty yet
+SELECT_REMAINS = "SELECT value FROM facts WHERE name = 'remains'"
 # Runs in a child process: closing a file that SQLite has open here would drop its locks.
 SCAN_SCRIPT = """
 import json, sys
@@ -42,9 +45,28 @@ def scrub_memory(connection: SQLiteConnection) -> bool:
     run("PRAGMA temp_store = DEFAULT")  # the copy may be larger than the RAM
     run("VACUUM")
     run("PRAGMA temp_store = MEMORY")
+    run("UPDATE facts SET value = ? WHERE name = 'remains'", (JOURNAL_REMAINS,))
+    return finish_journal(connection)
+
+
+def finish_journal(connection: SQLiteConnection) -> bool:
+    """Empty the journal after the file was rewritten; False if a reader prevents it."""
     if empty_journal(connection):
-        run("DELETE FROM facts WHERE name = 'remains'")
+        connection.execute("DELETE FROM facts WHERE name = 'remains'")
     return empty_journal(connection)
+
+
+def resume_scrub(connection: SQLiteConnection) -> bool:
+    """Finish the scrub of another process, without waiting long for readers."""
+    timeout_ms = connection.fetch_value("PRAGMA busy_timeout")
+    connection.execute(f"PRAGMA busy_timeout = {min(timeout_ms, RESUME_TIMEOUT_MS)}")
+    try:
+        if connection.fetch_value(SELECT_REMAINS) == JOURNAL_REMAINS:
+            return finish_journal(connection)
+        can_scrub = empty_journal(connection)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {timeout_ms}")
+    return can_scrub and scrub_memory(connection)
 
 
 def empty_journal(connection: SQLiteConnection) -> bool:

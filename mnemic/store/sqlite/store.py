@@ -28,6 +28,8 @@ class SQLiteStore(Store[SQLiteConnection]):
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path).expanduser()
+        if self.path.is_symlink():  # journals and locks lie beside the file itself
+            self.path = self.path.resolve()
         super().__init__(partial(SQLiteConnection, self.path), self.path, create=create)
         self.write_lock = Lock()  # one thread writes at a time, and no other process
         self.vector_cache = vectors.VectorCache()
@@ -37,8 +39,8 @@ class SQLiteStore(Store[SQLiteConnection]):
     def lock_writing(self) -> Iterator[None]:
         """Begin to write, alone; raise ``StoreError`` if the memory is read-only."""
         if not self.connection.writable:
-            raise StoreError(f"{self.path} is read-only; reading it still works")
-        with self.write_lock, lock_writer(self.path):
+            raise StoreError(f"{self.path} {self.connection.read_only_reason}; reading it still works")
+        with self.write_lock, lock_writer(self.path, any_owner=self.connection.is_foreign):
             yield
 
     def set_model(self, model: EmbeddingModel | None) -> None:
@@ -59,6 +61,11 @@ class SQLiteStore(Store[SQLiteConnection]):
         self.quantized_index.delete()
         return scrub.scrub_memory(self.connection)
 
+    def resume_scrub(self) -> bool:
+        """Scrub what a killed process left, if no reader has to be waited for."""
+        self.quantized_index.delete()
+        return scrub.resume_scrub(self.connection)
+
     def find_traces(self, traces: Sequence[bytes]) -> list[bytes]:
         """Return the traces that occur in the raw files and belong to no stored document."""
         return scrub.find_traces(self.connection, self.list_files(), traces)
@@ -68,18 +75,25 @@ class SQLiteStore(Store[SQLiteConnection]):
         renew_stamp(self.connection)
         super().set_embeddings(slot_ids, embeddings)
 
-    def search_vectors(self, vector: Vectors, limit: int) -> NearestSlots:
+    def search_vectors(self, vector: Vectors, limit: int, document_ids: Sequence[int] | None = None) -> NearestSlots:
         """Find the slots whose vectors have the largest dot product with ``vector`` (d)."""
         connection = self.connection
+        if document_ids is not None and self.count_slots(document_ids) < vectors.MAX_FETCHED_SLOTS:
+            return vectors.search_documents(connection, vector, limit, document_ids)
+        slot_ids = None if document_ids is None else vectors.list_slot_ids(connection, document_ids)
         if self.quantized_index.is_usable(connection, self.count_slots()):
-            return self.quantized_index.search(connection, vector, limit)
-        in_transaction = connection.raw.in_transaction
+            return self.quantized_index.search(connection, vector, limit, slot_ids)
         with connection.snapshot():
-            state = None if in_transaction else vectors.read_slots_state(connection)
+            state = None if connection.in_transaction else vectors.read_slots_state(connection)
             blocks = self.vector_cache.load_blocks(connection, state, len(vector))
-            return vectors.search_blocks(blocks, vector, limit)
+            return vectors.search_blocks(vectors.select_slots(blocks, slot_ids), vector, limit)
 
-    def count_slots(self) -> int:
+    def prepare_search(self) -> None:
+        """Bring the quantized vectors up to date, and write their cache."""
+        if self.quantized_index.is_usable(self.connection, self.count_slots()) and (width := self.get_width()):
+            self.quantized_index.update_segments(self.connection, width)
+
+    def count_active_slots(self) -> int:
         """Return the number of active slots."""
         return vectors.read_slots_state(self.connection).num_slots
 

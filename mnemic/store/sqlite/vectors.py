@@ -15,6 +15,10 @@ from mnemic.store.retrieve.sentence_keys import pack_sentence_vectors, pack_vect
 from mnemic.store.sqlite.connection import SQLiteConnection
 
 SELECT_SLOTS_STATE = "SELECT (SELECT value FROM facts WHERE name = 'vectors'), count(*), max(id) FROM lexicon_docsize"
+SELECT_DOCUMENT_VECTORS = (
+    "SELECT passage, vector FROM vectors JOIN passages ON passages.id = passage WHERE document {} ORDER BY passage"
+)
+MAX_FETCHED_SLOTS = 5000  # of a filter: fewer are fetched, of more the others are left out
 MAX_CACHE_BYTES = 1_000_000_000  # vectors that stay in memory between two searches
 
 
@@ -53,8 +57,38 @@ def read_vector_blocks(connection: SQLiteConnection, width: int, after: int = 0)
     """Yield blocks of slots with their vectors, in ascending order of ids."""
     sql = "SELECT passage, vector FROM vectors WHERE passage > ? ORDER BY passage"
     for rows in connection.fetch_blocks(sql, (after,)):
-        slot_ids, stored = zip(*rows)
-        yield VectorBlock(numpy.array(slot_ids, numpy.int64), unpack_vectors(stored, width))
+        yield unpack_block(rows, width)
+
+
+def unpack_block(rows: Sequence[tuple[int, bytes]], width: int) -> VectorBlock:
+    """Unpack rows of slot ids and stored vectors."""
+    slot_ids, stored = zip(*rows)
+    return VectorBlock(numpy.array(slot_ids, numpy.int64), unpack_vectors(stored, width))
+
+
+def search_documents(
+    connection: SQLiteConnection, vector: Vectors, limit: int, document_ids: Sequence[int]
+) -> NearestSlots:
+    """Find the nearest slots of some documents, whose vectors alone are read."""
+    select = SELECT_DOCUMENT_VECTORS.format(connection.in_ids)
+    blocks = connection.fetch_blocks(select, (connection.pack_ids(document_ids),))
+    return search_blocks((unpack_block(rows, len(vector)) for rows in blocks), vector, limit)
+
+
+def list_slot_ids(connection: SQLiteConnection, document_ids: Sequence[int]) -> NDArray[numpy.int64]:
+    """Return the ids of the slots of documents, in ascending order."""
+    select = f"SELECT id FROM passages WHERE document {connection.in_ids} ORDER BY id"
+    return numpy.array(connection.fetch_all(select, (connection.pack_ids(document_ids),)), numpy.int64).reshape(-1)
+
+
+def select_slots(blocks: Iterable[VectorBlock], slot_ids: NDArray[numpy.int64] | None) -> Iterator[VectorBlock]:
+    """Yield the blocks with the vectors of these slots only; None: of all."""
+    for block in blocks:
+        if slot_ids is None:
+            yield block
+        else:
+            is_selected = numpy.isin(block.slot_ids, slot_ids, assume_unique=True)
+            yield VectorBlock(block.slot_ids[is_selected], block.vectors[is_selected])
 
 
 def count_vectors(connection: SQLiteConnection, after: int = 0) -> int:

@@ -5,13 +5,18 @@ Passages are the slots of a document memory.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import cycle, pairwise
 from typing import NamedTuple
 
 from mnemic.text.documents.piece import DocumentPiece
+from mnemic.text.documents.units import find_unit_ends
 from mnemic.text.sentences import Span, split_sentences, trim_span
 
 MAX_PASSAGE_TOKENS = 200
+MAX_HEADING_LENGTH = 100  # characters
 _WORD = re.compile(r"\S+\s*")
+_STOPS = ".!?:;,。！？：；，…"
+_BLANKS = re.compile(r"\s+")
 
 TokenCounter = Callable[[Sequence[str]], list[int]]  # texts → number of tokens of each
 
@@ -27,11 +32,26 @@ class Sentence(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """Consecutive sentences of a piece, with the text between them."""
+    """Consecutive sentences of a piece, with the text between them.
+
+    Within a sentence, the text has the line breaks of the original.
+    """
 
     text: str
     page: int | None
     sentences: tuple[Sentence, ...]
+
+    def mark_units(self) -> str:
+        """Return the text with a stop, for a line break, after units without one.
+
+        A network sees no line breaks: to it, the lines of a list would be one sentence.
+        """
+        parts, position = [], 0
+        for sentence, after in pairwise(self.sentences):
+            if "\n" in self.text[sentence.end : after.start] and self.text[sentence.end - 1] not in _STOPS:
+                parts += [self.text[position : sentence.end], "."]
+                position = sentence.end + 1
+        return "".join([*parts, self.text[position:]])
 
 
 class SizedSpan(NamedTuple):
@@ -47,14 +67,16 @@ def split_passages(
     """Group the sentences of pieces into passages of at most ``max_tokens`` tokens.
 
     A passage never crosses the border of a piece, and ends with its paragraph if it is at least
-    half full. Only a sentence longer than a passage is cut, between words where it has any.
+    half full. A heading stays with what follows it. Only a unit longer than a passage is cut,
+    between sentences, or between words where it has any.
     """
     for piece in pieces:
         units: list[SizedSpan] = []
         for unit in split_piece(piece, count_tokens, max_tokens):
             if units and is_passage_end(piece, units, unit, max_tokens):
-                yield build_passage(piece, units)
-                units = []
+                num_headings = count_last_headings(piece.text, units, max_tokens - unit.num_tokens)
+                yield build_passage(piece, units[: len(units) - num_headings])
+                units = units[len(units) - num_headings :]
             units.append(unit)
         if units:
             yield build_passage(piece, units)
@@ -68,23 +90,49 @@ def is_passage_end(piece: DocumentPiece, units: Sequence[SizedSpan], next_unit: 
     return size + next_unit.num_tokens > max_tokens or (ends_paragraph and size >= max_tokens / 2)
 
 
+def count_last_headings(text: str, units: Sequence[SizedSpan], max_tokens: int) -> int:
+    """Count the last headings of a passage that can move on; never all units."""
+    number, num_tokens = 0, 0
+    while number + 1 < len(units) and is_heading(text, units[-number - 1].span):
+        num_tokens += units[-number - 1].num_tokens
+        number += 1
+    return number if num_tokens <= max_tokens else 0
+
+
+def is_heading(text: str, span: Span) -> bool:
+    """Check whether a unit is a short line after a blank one, without a stop."""
+    content = text[span.start : span.end]
+    before = text[max(span.start - MAX_HEADING_LENGTH, 0) : span.start]
+    follows_blank = before.count("\n", len(before.rstrip())) > 1 or not before.strip()
+    is_line = len(content) <= MAX_HEADING_LENGTH and "\n" not in content
+    return follows_blank and is_line and content[-1] not in ".!?;,。！？；，、"
+
+
 def split_piece(piece: DocumentPiece, count_tokens: TokenCounter, max_tokens: int) -> Iterator[SizedSpan]:
     """Split a piece into sentences or rows, cut to at most ``max_tokens`` tokens each."""
-    if piece.cuts is None:
-        spans = split_sentences(piece.text)
-    else:
-        spans = [Span(*bounds) for bounds in zip((0, *piece.cuts), piece.cuts)]
+    cuts = find_unit_ends(piece.text) if piece.cuts is None else piece.cuts
+    spans = [Span(*bounds) for bounds in zip((0, *cuts), cuts)]
     sentence_spans = [span for span in (trim_span(piece.text, span) for span in spans) if span.end > span.start]
     sizes = count_tokens([piece.text[span.start : span.end] for span in sentence_spans])
     for span, size in zip(sentence_spans, sizes):
         if size <= max_tokens:
             yield SizedSpan(span, size)
-        elif piece.cuts is not None:  # a long row may have sentences
-            row = DocumentPiece(piece.text[span.start : span.end], piece.anchors)
-            for unit in split_piece(row, count_tokens, max_tokens):
-                yield unit._replace(span=Span(span.start + unit.span.start, span.start + unit.span.end))
         else:
-            yield from split_long_sentence(piece.text, span, count_tokens, max_tokens)
+            yield from split_long_unit(piece.text, span, count_tokens, max_tokens)
+
+
+def split_long_unit(text: str, span: Span, count_tokens: TokenCounter, max_tokens: int) -> Iterator[SizedSpan]:
+    """Split a long unit into its sentences, and a long sentence into its words."""
+    sentences = [
+        Span(span.start + start, span.start + end) for start, end in split_sentences(text[span.start : span.end])
+    ]
+    sentences = [trim_span(text, sentence) for sentence in sentences]
+    sizes = count_tokens([text[sentence.start : sentence.end] for sentence in sentences])
+    for sentence, size in zip(sentences, sizes):
+        if size <= max_tokens:
+            yield SizedSpan(sentence, size)
+        else:
+            yield from split_long_sentence(text, sentence, count_tokens, max_tokens)
 
 
 def split_long_sentence(text: str, span: Span, count_tokens: TokenCounter, max_tokens: int) -> Iterator[SizedSpan]:
@@ -118,4 +166,31 @@ def build_passage(piece: DocumentPiece, units: Sequence[SizedSpan]) -> Passage:
         )
         for span, _ in units
     )
-    return Passage(piece.text[start:end], piece.page, sentences)
+    bounds = [start, *(bound for span, _ in units for bound in span), end]
+    texts = [
+        match_line_breaks(piece, Span(*bounds)) if is_unit else piece.text[slice(*bounds)]
+        for bounds, is_unit in zip(pairwise(bounds), cycle((False, True)))
+    ]
+    return Passage("".join(texts), piece.page, sentences)
+
+
+def match_line_breaks(piece: DocumentPiece, span: Span) -> str:
+    """Return a unit whose white space has the line breaks of the original.
+
+    The line of a word then is that of the unit plus the line breaks before the word. A break inside
+    a word of the original comes with the next white space. The length stays.
+    """
+    text = piece.text[span.start : span.end]
+    if piece.anchor_of(span.start) == piece.anchor_of(span.end - 1) or not piece.anchors[0].line:
+        return text
+    line, parts, position = piece.line_of(span.start), list[str](), 0
+    for match in _BLANKS.finditer(text):
+        blanks = match.group()
+        needed = piece.line_of(span.start + match.end()) - line
+        if blanks.count("\n") != needed:
+            num_breaks = max(min(needed, len(blanks)), 0)
+            blanks = "\n" * num_breaks + " " * (len(blanks) - num_breaks)
+        line += blanks.count("\n")
+        parts += [text[position : match.start()], blanks]
+        position = match.end()
+    return "".join([*parts, text[position:]])

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and lone surrogates
 MIN_PIECE_LENGTH = 16_384  # characters; a piece may end at the next paragraph after it
+MAX_PIECE_LENGTH = 8 * MIN_PIECE_LENGTH  # of any piece that leaves the sandbox
 
 
 class DocumentError(ValueError):
@@ -62,6 +63,38 @@ def make_piece(text: str, start: int, end: int, anchor: Anchor, page: int | None
     return DocumentPiece(text[start:end], (Anchor(0, anchor.origin + start, line),), page)
 
 
+def split_long_piece(piece: DocumentPiece) -> Iterator[DocumentPiece]:
+    """Split a piece into some of at most ``MAX_PIECE_LENGTH``, between units, lines or words."""
+    start, size = 0, len(piece.text)
+    while size - start > MAX_PIECE_LENGTH:
+        end = find_split(piece, start + MIN_PIECE_LENGTH, start + MAX_PIECE_LENGTH)
+        yield slice_piece(piece, start, end)
+        start = end
+    yield slice_piece(piece, start, size) if start else piece
+
+
+def find_split(piece: DocumentPiece, first: int, last: int) -> int:
+    """Find the best position from ``first`` to ``last`` to split a piece at."""
+    if piece.cuts and (index := bisect_right(piece.cuts, last)) and piece.cuts[index - 1] >= first:
+        return piece.cuts[index - 1]
+    for mark in ("\n\n", "\n", " "):
+        if (position := piece.text.rfind(mark, first, last)) >= 0:
+            return position + len(mark)
+    return last
+
+
+def slice_piece(piece: DocumentPiece, start: int, end: int) -> DocumentPiece:
+    """Return the piece of ``text[start:end]``, with its anchors and cuts."""
+    first, last = bisect_right(piece.anchors, (start, float("inf"))), bisect_right(piece.anchors, (end, -1))
+    inner = (anchor._replace(position=anchor.position - start) for anchor in piece.anchors[first:last])
+    anchors = (Anchor(0, piece.origin_of(start), piece.line_of(start)), *inner)
+    cuts = piece.cuts
+    if cuts is not None:
+        inside = [cut - start for cut in cuts[bisect_right(cuts, start) : bisect_right(cuts, end)]]
+        cuts = (*inside, end - start) if inside[-1:] != [end - start] else tuple(inside)
+    return DocumentPiece(piece.text[start:end], anchors, piece.page, cuts)
+
+
 def replace_unstorable(text: str) -> str:
     """Replace characters that no text file can hold by U+FFFD, keeping the length."""
     return _UNSTORABLE.sub("\ufffd", text)
@@ -79,5 +112,40 @@ class Title(NamedTuple):
     text: str
 
 
-DocumentPart = DocumentPiece | Note | Title
-FileReader = Callable[[Path], Iterator[DocumentPart]]  # reads files of one kind
+class Member(NamedTuple):
+    """The beginning of a document inside the file, such as an attachment.
+
+    The parts that follow belong to it, up to the next member. An empty name goes back to the file
+    itself; the place of a member is ``FILE!/NAME``.
+    """
+
+    name: str
+
+
+class MemberContent(NamedTuple):
+    """A file inside the file, which the sandbox gives to its own reader."""
+
+    name: str
+    content: bytes
+
+
+class Source(NamedTuple):
+    """A file to read: what to open, its name, and what else its reader needs.
+
+    Only ``path`` may be opened. It is often that of a descriptor, such as ``/proc/self/fd/5``; the
+    suffix is that of ``name``.
+    """
+
+    path: Path
+    name: str
+    password: str | None = None
+    depth: int = 0  # of members in members; 0: a file of its own
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the name, in lower case."""
+        return Path(self.name).suffix.lower()
+
+
+DocumentPart = DocumentPiece | Note | Title | Member
+FileReader = Callable[[Source], Iterator[DocumentPart | MemberContent]]  # reads files of one kind

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from mnemic.files import ANYONE, replace_file
+
 TOKENIZER_FILE = "tokenizer.json"
 
 
@@ -84,6 +86,5 @@ class Tokenizer(Protocol):
 def write_tokenizer_file(folder: Path, content: str) -> None:
     """Write the folder's tokenizer file atomically."""
     folder.mkdir(parents=True, exist_ok=True)
-    temporary_path = folder / f"{TOKENIZER_FILE}.new"
-    temporary_path.write_text(content, encoding="utf-8")
-    temporary_path.replace(folder / TOKENIZER_FILE)
+    with replace_file(folder / TOKENIZER_FILE, mode=ANYONE) as file:
+        file.write(content.encode("utf-8"))

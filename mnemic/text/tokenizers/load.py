@@ -1,6 +1,5 @@
 """Load a tokenizer of any kind from its file."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     try:
         if "kind" in content:
             return _parse_word_tokenizer(content)
-        return SubwordTokenizer(_parse_hugging_face(content))
+        return SubwordTokenizer(_parse_hugging_face(file.read_text(encoding="utf-8")))
     except ValueError as error:
         raise ValueError(f"{file} is no tokenizer: {error}") from error
 
@@ -41,9 +40,9 @@ def _parse_word_tokenizer(content: dict[str, Any]) -> WordTokenizer:
     return WordTokenizer(content["words"])
 
 
-def _parse_hugging_face(content: dict[str, Any]) -> tokenizers.Tokenizer:
+def _parse_hugging_face(content: str) -> tokenizers.Tokenizer:
     """Build a Hugging Face tokenizer from the content of its file."""
     try:
-        return tokenizers.Tokenizer.from_str(json.dumps(content))
+        return tokenizers.Tokenizer.from_str(content)
     except Exception as error:  # tokenizers raises nothing more precise
         raise ValueError(f"Hugging Face tokenizers cannot read it: {error}") from error

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,17 +19,23 @@ from mnemic.text.tokenizers.contract import Encoding, SpecialTokens, write_token
 
 PAD, UNKNOWN = "<pad>", "<unk>"
 
-# `re` counts no combining mark as part of a word, yet "e" + U+0301 is one letter and most Indic
-# vowels are marks. Marks live between these two code points and among the variation selectors.
-_MARKS = "".join(
-    character
-    for character in map(chr, range(0x300, 0x1F000))
-    if unicodedata.category(character).startswith("M") and not character.isalnum()
-)
-_MARK = f"[{_MARKS}\u200c\u200d\U000e0100-\U000e01ef]"
-_LETTER = f"[^\\W_{HAN}]"
-_LETTERS = f"{_LETTER}+(?:{_MARK}+{_LETTER}*)*"
-_WORD = re.compile(f"[{HAN}]{_MARK}*|{_LETTERS}(?:['’]{_LETTERS})*")
+
+@cache
+def compile_word() -> re.Pattern[str]:
+    """Compile the pattern of a word, which takes a tenth of a second.
+
+    ``re`` counts no combining mark as part of a word, yet "e" + U+0301 is one letter and most Indic
+    vowels are marks. Marks live between these two code points and among the variation selectors.
+    """
+    marks = "".join(
+        character
+        for character in map(chr, range(0x300, 0x1F000))
+        if unicodedata.category(character).startswith("M") and not character.isalnum()
+    )
+    mark = f"[{marks}\u200c\u200d\U000e0100-\U000e01ef]"
+    letter = f"[^\\W_{HAN}]"
+    letters = f"{letter}+(?:{mark}+{letter}*)*"
+    return re.compile(f"[{HAN}]{mark}*|{letters}(?:['’]{letters})*")
 
 
 class WordSpan(NamedTuple):
@@ -175,7 +182,7 @@ def normalize_word(text: str) -> str:
 def _find_words(text: str, multiword: MultiwordEntries) -> Iterator[WordSpan]:
     """Yield the words and multi-word entries of a text, with their offsets."""
     # Words are normalized one by one to keep the offsets: "İ" is longer in lower case.
-    words = [WordSpan(normalize_word(match[0]), *match.span()) for match in _WORD.finditer(text)]
+    words = [WordSpan(normalize_word(match[0]), *match.span()) for match in compile_word().finditer(text)]
     index = reached = 0
     while index < len(words):
         span, count = words[index], 1
@@ -198,7 +205,7 @@ def _iterate_words(text: str, multiword: MultiwordEntries) -> Iterator[str]:
     """
     if multiword.entries:
         return (span.word for span in _find_words(text, multiword))
-    return map(normalize_word, _WORD.findall(text))
+    return map(normalize_word, compile_word().findall(text))
 
 
 def _collect_multiword_entries(entries: Iterable[str]) -> MultiwordEntries:
@@ -206,7 +213,7 @@ def _collect_multiword_entries(entries: Iterable[str]) -> MultiwordEntries:
     multiword: set[str] = set()
     shapes: defaultdict[str, set[EntryShape]] = defaultdict(set)
     for entry in entries:
-        words = list(_WORD.finditer(entry))
+        words = list(compile_word().finditer(entry))
         if words and words[0][0] != entry:
             multiword.add(entry)
             shapes[words[0][0]].add(EntryShape(len(words), words[0].start(), len(entry) - words[-1].end()))

@@ -1,21 +1,20 @@
 """Read plain text: pieces are spans of the file as it is, cut between paragraphs."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from mnemic.text.documents.encoding import open_text, read_line
-from mnemic.text.documents.piece import MIN_PIECE_LENGTH, Anchor, DocumentPart, DocumentPiece, make_piece
+from mnemic.text.documents.piece import MIN_PIECE_LENGTH, Anchor, DocumentPart, DocumentPiece, Source, make_piece
 
 # After so many characters a piece ends at any line, or any blank.
 MAX_PIECE_LENGTH = 4 * MIN_PIECE_LENGTH
 
 
-def read_plain(path: Path) -> Iterator[DocumentPart]:
+def read_plain(source: Source) -> Iterator[DocumentPart]:
     """Read a text file in pieces that end at blank lines.
 
     A piece without a blank line ends, far beyond the usual length, at the end of any line.
     """
-    with open_text(path) as file:
+    with open_text(source.path) as file:
         lines: list[str] = []
         size = origin = 0
         first_line = number = 1

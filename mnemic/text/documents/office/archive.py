@@ -12,6 +12,10 @@ from mnemic.text.documents.piece import DocumentError
 
 MAX_MEMBER_BYTES = 100_000_000  # unpacked size of one member
 MAX_MEMBERS = 10_000
+MAX_UNPACKED_BYTES = 10_000_000  # of all members together, plus these for each packed byte:
+MAX_RATIO = 100
+HEADER_BYTES = 30  # before the name of a member, at least
+OLE_MAGIC = b"\xd0\xcf\x11\xe0"  # of old office files, and of new ones that are encrypted
 BLOCK_BYTES = 1 << 16  # of XML that is parsed at once
 
 
@@ -20,13 +24,43 @@ def open_archive(path: Path, kind: str) -> Iterator[zipfile.ZipFile]:
     """Open a zip archive; errors become ``DocumentError``."""
     try:
         with zipfile.ZipFile(path) as archive:
-            if len(archive.infolist()) > MAX_MEMBERS:
-                raise DocumentError(f"it has more than {MAX_MEMBERS:,} files in it; this is no {kind}")
+            check_members(archive.infolist(), kind, path.stat().st_size)
             yield archive
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        with path.open("rb") as file:
+            if file.read(len(OLE_MAGIC)) == OLE_MAGIC:
+                raise DocumentError("it is locked with a password; remember a copy without one") from None
         raise DocumentError(f"this is no {kind} that can be read: {error}") from None
     except RuntimeError as error:  # zipfile raises it for a password
         raise DocumentError(f"it cannot be unpacked: {error}") from None
+
+
+def check_members(members: list[zipfile.ZipInfo], kind: str, packed_bytes: int) -> None:
+    """Raise ``DocumentError`` for too many members, overlapping ones, or a zip bomb.
+
+    Nothing is unpacked for it: no member unpacks to more than the archive declares.
+    """
+    if len(members) > MAX_MEMBERS:
+        raise DocumentError(f"it has more than {MAX_MEMBERS:,} files in it; this is no {kind}")
+    max_bytes = MAX_UNPACKED_BYTES + MAX_RATIO * packed_bytes
+    if (num_bytes := sum(member.file_size for member in members)) > max_bytes:
+        raise DocumentError(
+            f"{packed_bytes:,} bytes would unpack to {num_bytes:,}, more than {max_bytes:,}; this may be a zip bomb"
+        )
+    end = 0
+    for member in sorted(members, key=lambda member: member.header_offset):
+        if member.header_offset < end:
+            raise DocumentError(f"its files overlap ({member.filename[:60]}); this may be a zip bomb")
+        end = member.header_offset + HEADER_BYTES + member.compress_size
+
+
+def has_member(archive: zipfile.ZipFile, name: str) -> bool:
+    """Return whether a file is in the archive."""
+    try:
+        archive.getinfo(name)
+    except KeyError:
+        return False
+    return True
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -62,7 +96,8 @@ def parse_xml(content: bytes) -> Iterator[XMLEvent]:
         raise DocumentError("its XML declares entities, which a document has no use for")
 
     def on_start(name: str, attributes: dict[str, str]) -> None:
-        local = {local_name(key): value for key, value in attributes.items()}
+        plain_first = sorted(attributes.items(), key=lambda item: " " in item[0])  # r:id wins over id
+        local = {local_name(key): value for key, value in plain_first}
         events.append(XMLEvent("start", local_name(name), local))
 
     parser.EntityDeclHandler = refuse

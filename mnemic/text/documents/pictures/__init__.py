@@ -1,0 +1,1 @@
+"""Readers of pictures: the text that they show."""
