@@ -5,6 +5,7 @@ answers lines that are no messages, and answers what was asked before the input 
 """
 
 import json
+import signal
 from contextlib import suppress
 from functools import partial
 from io import FileIO
@@ -14,6 +15,7 @@ from typing import Any, BinaryIO
 
 import anyio
 from anyio import from_thread
+from anyio.abc import TaskStatus
 from anyio.lowlevel import EventLoopToken, current_token
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.lowlevel import Server
@@ -46,23 +48,18 @@ async def serve_stdio(server: Server[Any], source: BinaryIO, sink: FileIO) -> No
     """Serve one client until the input ends, or until nobody reads the output.
 
     Two daemon threads wait for the files, so that neither can keep the process from ending.
+    SIGINT cancels the scope, not the task: a task can lose its one cancellation between two waits.
+
+    Raises:
+        KeyboardInterrupt: if SIGINT ended it.
     """
-    requests, server_input = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    server_output, answers = anyio.create_memory_object_stream[SessionMessage](0)
-    line_feed, lines = anyio.create_memory_object_stream[bytes](0)
-    transport, token = StdioTransport(), current_token()
-    try:
-        async with anyio.create_task_group() as group:
-            stop = partial(from_thread.run_sync, group.cancel_scope.cancel, token=token)
-            writer = Thread(target=write_lines, args=(transport.out_lines, sink, stop), daemon=True)
-            writer.start()
-            Thread(target=feed_lines, args=(source, line_feed, token), daemon=True).start()
-            group.start_soon(transport.receive, lines, requests)
-            group.start_soon(transport.send, answers)
-            await server.run(server_input, server_output, server.create_initialization_options())
-    finally:
-        transport.out_lines.put(None)
-        writer.join(FLUSH_S)
+    transport = StdioTransport()
+    async with anyio.create_task_group() as group:
+        await group.start(transport.cancel_at_sigint, group.cancel_scope)
+        await transport.serve(server, source, sink)
+        group.cancel_scope.cancel()  # SIGINT is not waited for any more
+    if transport.is_interrupted:
+        raise KeyboardInterrupt
 
 
 class StdioTransport:
@@ -72,6 +69,37 @@ class StdioTransport:
         self.out_lines: SimpleQueue[bytes | None] = SimpleQueue()
         self.pending: set[str | int] = set()  # ids of requests without an answer
         self.has_ended, self.is_idle = False, anyio.Event()
+        self.is_interrupted = False
+
+    async def serve(self, server: Server[Any], source: BinaryIO, sink: FileIO) -> None:
+        """Pass messages between the files and the server until one of them ends."""
+        requests, server_input = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        server_output, answers = anyio.create_memory_object_stream[SessionMessage](0)
+        line_feed, lines = anyio.create_memory_object_stream[bytes](0)
+        scope, token = anyio.CancelScope(), current_token()
+        stop = partial(from_thread.run_sync, scope.cancel, token=token)
+        writer = Thread(target=write_lines, args=(self.out_lines, sink, stop), daemon=True)
+        writer.start()
+        Thread(target=feed_lines, args=(source, line_feed, token), daemon=True).start()
+        try:
+            with scope:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self.receive, lines, requests)
+                    group.start_soon(self.send, answers)
+                    await server.run(server_input, server_output, server.create_initialization_options())
+        finally:
+            self.out_lines.put(None)
+            writer.join(FLUSH_S)
+
+    async def cancel_at_sigint(
+        self, scope: anyio.CancelScope, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Cancel the scope when SIGINT comes."""
+        with anyio.open_signal_receiver(signal.SIGINT) as signals:
+            task_status.started()
+            async for _ in signals:
+                self.is_interrupted = True
+                scope.cancel()
 
     async def receive(
         self, lines: MemoryObjectReceiveStream[bytes], requests: MemoryObjectSendStream[SessionMessage | Exception]

@@ -46,21 +46,18 @@ def test_the_installed_command_is_guarded_as_well() -> None:
 
 def test_ctrl_c_ends_a_served_memory(tmp_path: Path) -> None:
     """Interrupt it while it waits for requests, with its input still open."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mnemic", "mcp", "--memory", str(tmp_path / "x.db"), "--embedder", "none"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-    process.stdin.flush()
-    assert '"result"' in process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
-    assert process.stderr is not None
-    assert process.stderr.read().startswith("stopped; to go on: mnemic mcp")
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        pipe.close()
+    command = [sys.executable, "-m", "mnemic", "mcp", "--memory", str(tmp_path / "x.db"), "--embedder", "none"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+            process.stdin.flush()
+            assert '"result"' in process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 130
+        finally:
+            process.kill()
+        assert process.stderr.read().startswith("stopped; to go on: mnemic mcp")
