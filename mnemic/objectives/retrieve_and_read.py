@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from mnemic.models import PackedBatch
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
+from mnemic.objectives.contrast import info_nce
 from mnemic.objectives.pretraining import check_weights
 from mnemic.recipe import ConfigError
 
@@ -19,11 +20,12 @@ from mnemic.recipe import ConfigError
 class RetrieveAndReadLoss:
     """The weighted sum of a span loss and two retrieval losses, ``keys`` and ``passages``.
 
-    The retrieval losses are cross-entropies of a question's passage among all passages of the batch
-    (Karpukhin et al. 2020, section 3.2), with the cosine divided by ``temperature`` instead of the
-    dot product. ``keys`` compares the question with the nearest sentence of a passage, ``passages``
-    with the mean of the whole passage. ``smooth`` is the share of the target of each span end that
-    is spread over all tokens that may be one (label smoothing).
+    The retrieval losses are cross-entropies of a question's passage among all passages of the
+    batch (``info_nce``; Karpukhin et al. 2020, section 3.2), with the cosine divided by
+    ``temperature`` instead of the dot product. ``keys`` compares the question with the nearest
+    sentence of a passage, ``passages`` with the mean of the whole passage. ``smooth`` is the share
+    of the target of each span end that is spread over all tokens that may be one (label
+    smoothing).
     """
 
     def __init__(
@@ -69,10 +71,7 @@ class RetrieveAndReadLoss:
 
         Other passages with the same text are left out.
         """
-        logits = cosines / self.temperature
-        is_same_text = batch.text_ids == batch.text_ids[batch.gold_texts].unsqueeze(1)
-        is_target = torch.arange(logits.shape[1], device=logits.device) == batch.gold_texts.unsqueeze(1)
-        return Loss(*cross_entropy(logits.masked_fill(is_same_text & ~is_target, float("-inf")), batch.gold_texts))
+        return info_nce(cosines, batch.gold_texts, temperature=self.temperature, key_ids=batch.text_ids)
 
 
 def pool_spans(states: Tensor, batch: PackedBatch, lengths: Tensor) -> Tensor:
