@@ -174,6 +174,17 @@ def test_the_time_of_a_file_has_an_end_and_the_next_ones_get_less(
     assert time.monotonic() - started < 5 * 0.8
 
 
+def test_many_files_with_much_text_share_an_amount(hostile: DocumentParser, tmp_path: Path) -> None:
+    hostile.limits = Limits(timeout_s=20, max_characters=1000, characters_per_byte=2)
+    hostile.spare_characters = 2500
+    bomb, honest = "result = 'x' * 900", f"result = 'y' * 80  {'#' * 80}"
+    for code in (bomb, honest, bomb, honest):
+        assert run_inside(hostile, tmp_path, code)
+    with pytest.raises(DocumentError, match="more text came out of it"):
+        run_inside(hostile, tmp_path, bomb)
+    assert run_inside(hostile, tmp_path, honest) == "y" * 80
+
+
 PARENT = """
 import sys
 from pathlib import Path
