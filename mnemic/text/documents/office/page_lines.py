@@ -62,6 +62,7 @@ class Line(NamedTuple):
 
     text: str
     gap: str
+    bounds: tuple[float, float, float, float] | None = None  # x_min, y_min, x_max, y_max
 
 
 class FragmentBuilder:
@@ -221,8 +222,9 @@ def build_lines(fragments: Sequence[Fragment], page_width: float) -> list[Line]:
         if lines and goes_on(lines[-1].text, rows[0].text):
             lines[-1] = lines[-1]._replace(gap=" ")
         for row, next_row in pairwise(rows):
-            lines.append(Line(row.text, find_gap(row, next_row, edge, margin if len(columns) == 1 else edge)))
-        lines.append(Line(rows[-1].text, "\n\n"))
+            gap = find_gap(row, next_row, edge, margin if len(columns) == 1 else edge)
+            lines.append(Line(row.text, gap, row[1:5]))
+        lines.append(Line(rows[-1].text, "\n\n", rows[-1][1:5]))
     return lines
 
 

@@ -50,7 +50,7 @@ def build_page(lines: Sequence[Line], number: int | None, words: WordSet) -> Doc
         inner = line.text.partition(" ")[2] if _HYPHENATED.search(before.text) else line.text
         words.add_text(inner.rpartition(" ")[0] if _HYPHENATED.search(inner) else inner)
     text, cuts, anchors, unit_start = "", list[int](), list[Anchor](), 0
-    for index, (content, gap) in enumerate(join_hyphens(lines, words)):
+    for index, (content, gap, _) in enumerate(join_hyphens(lines, words)):
         if not text or text.endswith("\n\n"):
             anchors.append(Anchor(len(text), len(text), index + 1))
         text += content + (gap if gap.strip(" ") else "\n")
