@@ -16,6 +16,7 @@ from threading import Thread
 from typing import Any
 
 import mnemic
+from mnemic.text.documents.boxes import parse_box
 from mnemic.text.documents.kinds import PROGRAM_KINDS
 from mnemic.text.documents.limits import DEFAULT_LIMITS, MAX_NOTE_LENGTH, MAX_TITLE_LENGTH, TOO_MUCH_TEXT, Limits
 from mnemic.text.documents.open_file import OpenFile
@@ -199,11 +200,11 @@ def parse_answer(answer: list[Any]) -> DocumentPart:
         kind, *values = answer
         if kind != "piece":
             return SHORT_PARTS[kind](replace_unstorable(values[0])[: 2 * MAX_TITLE_LENGTH])
-        text, anchors, page, cuts = values
+        text, anchors, page, cuts, boxes = values
         anchor_tuple = tuple(Anchor(*map(int, anchor)) for anchor in anchors)
-        piece = DocumentPiece(
-            replace_unstorable(text), anchor_tuple, page and int(page), None if cuts is None else tuple(map(int, cuts))
-        )
+        cut_tuple = None if cuts is None else tuple(map(int, cuts))
+        box_tuple = tuple(map(parse_box, boxes))
+        piece = DocumentPiece(replace_unstorable(text), anchor_tuple, page and int(page), cut_tuple, box_tuple)
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise DocumentError(f"reading it gave no document but {type(error).__name__}: {error}") from None
     if len(piece.text) > MAX_PIECE_LENGTH or not anchor_tuple or anchor_tuple[0].position != 0:

@@ -64,6 +64,7 @@ class Line(NamedTuple):
 
     text: str
     gap: str
+    bounds: tuple[float, float, float, float] | None = None  # x_min, y_min, x_max, y_max
     is_row: bool = False  # of a table whose columns have names
 
 
@@ -225,7 +226,8 @@ def build_lines(fragments: Sequence[Fragment], page_width: float) -> list[Line]:
         if lines and goes_on(lines[-1].text, rows[0].text):
             lines[-1] = lines[-1]._replace(gap=" ")
         gaps = [find_gap(*pair, edge, margin if len(columns) == 1 else edge) for pair in pairwise(rows)]
-        lines += name_rows([Line(row.text, gap) for row, gap in zip(rows, [*gaps, "\n\n"])], cell_rows)
+        column_lines = [Line(row.text, gap, row[1:5]) for row, gap in zip(rows, [*gaps, "\n\n"])]
+        lines += name_rows(column_lines, cell_rows)
     return lines
 
 
@@ -234,7 +236,7 @@ def name_rows(lines: Sequence[Line], cell_rows: Sequence[Sequence[Fragment]]) ->
     texts = name_tables(cell_rows)
     named = list(lines)
     for index, text in texts.items():
-        named[index] = Line(text, lines[index].gap.replace(" ", "\n"), is_row=True)
+        named[index] = lines[index]._replace(text=text, gap=lines[index].gap.replace(" ", "\n"), is_row=True)
         if index and named[index - 1].gap == " ":
             named[index - 1] = named[index - 1]._replace(gap="\n")
     return named

@@ -50,7 +50,7 @@ def build_page(lines: Sequence[Line], number: int | None, words: WordSet) -> Doc
         inner = line.text.partition(" ")[2] if _HYPHENATED.search(before.text) else line.text
         words.add_text(inner.rpartition(" ")[0] if _HYPHENATED.search(inner) else inner)
     text, cuts, anchors, unit_start = "", list[int](), list[Anchor](), 0
-    for index, (content, gap, is_row) in enumerate(join_hyphens(lines, words)):
+    for index, (content, gap, _, is_row) in enumerate(join_hyphens(lines, words)):
         if not text or text.endswith("\n\n"):
             anchors.append(Anchor(len(text), len(text), index + 1))
         text += content + (gap if gap.strip(" ") else "\n")
@@ -74,7 +74,7 @@ def join_hyphens(lines: Sequence[Line], words: WordSet) -> Iterator[Line]:
     The hyphen goes unless it belongs to the word, as in "command-line".
     """
     texts = [line.text for line in lines]
-    for index, (_, gap, is_row) in enumerate(lines):
+    for index, (_, gap, bounds, is_row) in enumerate(lines):
         text = texts[index]
         if not is_row and _HYPHENATED.search(text):
             text = text[:-1] + "-"
@@ -83,7 +83,7 @@ def join_hyphens(lines: Sequence[Line], words: WordSet) -> Iterator[Line]:
             if gap != "\n\n" and rest and not _CONJUNCTION.match(following):
                 text = join_word(text, rest, words)
                 texts[index + 1] = remainder
-        yield Line(text.replace(HYPHEN, "-"), gap, is_row)
+        yield Line(text.replace(HYPHEN, "-"), gap, bounds, is_row)
 
 
 def join_word(text: str, rest: str, words: WordSet) -> str:

@@ -6,7 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mnemic.text.documents.office.page_lines import Fragment, build_lines
+from mnemic.text.documents.boxes import Box, make_box
+from mnemic.text.documents.office.page_lines import Fragment, Line, build_lines
 from mnemic.text.documents.office.page_text import WordSet, build_page
 from mnemic.text.documents.piece import DocumentError, DocumentPiece
 
@@ -26,6 +27,14 @@ class TextBox(NamedTuple):
     x_max: float
     bottom: float
     score: float
+
+
+class UprightText(NamedTuple):
+    """The lines of text in an image that was turned until they could be read."""
+
+    boxes: list[TextBox]
+    size: tuple[int, int]  # height and width of the turned image
+    num_turns: int  # counterclockwise
 
 
 def has_ocr() -> bool:
@@ -72,25 +81,36 @@ def find_boxes(image: Any) -> list[TextBox]:
 
 def read_image(image: Any, page: int | None = None) -> Iterator[DocumentPiece]:
     """Read the text of an image in reading order; its lines are numbered from 1."""
-    boxes, (height, width) = find_upright(image)
-    lines = build_lines(build_fragments(boxes, height), width)
+    upright = find_upright(image)
+    height, width = upright.size
+    lines = build_lines(build_fragments(upright.boxes, height), width)
     if lines:
-        yield build_page(lines, page, WordSet())
+        piece = build_page(lines, page, WordSet())
+        yield piece._replace(boxes=tuple(locate_line(line, upright) for line in lines))
 
 
-def find_upright(image: Any) -> tuple[list[TextBox], tuple[int, int]]:
-    """Find the lines of an image, turned if needed, and its height and width."""
+def locate_line(line: Line, upright: UprightText) -> Box:
+    """Return the box of a line in the image as it was before it was turned."""
+    assert line.bounds is not None, "a line is made of fragments"
+    (x_min, y_min, x_max, y_max), (height, width) = line.bounds, upright.size
+    box = make_box(x_min / width, 1 - y_max / height, x_max / width, 1 - y_min / height)
+    return box.turn(upright.num_turns)
+
+
+def find_upright(image: Any) -> UprightText:
+    """Find the lines of an image, turned if needed."""
     import numpy
 
-    best: tuple[float, list[TextBox], tuple[int, int]] = (-1.0, [], image.shape[:2])
+    best, best_score = UprightText([], image.shape[:2], 0), -1.0
     for num_turns in (0, 2, 1, 3):
         turned = numpy.ascontiguousarray(numpy.rot90(image, num_turns))
         boxes = find_boxes(turned)
         score = sum(box.score for box in boxes) / max(len(boxes), 1)
-        best = max(best, (score, boxes, turned.shape[:2]), key=lambda result: result[0])
+        if score > best_score:
+            best, best_score = UprightText(boxes, turned.shape[:2], num_turns), score
         if not boxes or score >= GOOD_SCORE:
             break
-    return best[1], best[2]
+    return best
 
 
 def build_fragments(boxes: list[TextBox], height: float) -> list[Fragment]:
