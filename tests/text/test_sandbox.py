@@ -115,8 +115,9 @@ def test_answers_that_are_no_answers(hostile: DocumentParser, tmp_path: Path) ->
     """A reader that was taken over can send what it likes; the parent believes no sizes."""
     forge = "import sys\nframe = sys._getframe()\nwhile 'answers' not in frame.f_locals: frame = frame.f_back\n"
     for line in (
-        '["piece", 1, 2, 3, 4]',
-        '["piece", "x", [], null, null]',
+        '["piece", 1, 2, 3, 4, 5]',
+        '["piece", "x", [[0, 0, 1]], null, null, [[0, 0, 2, 1]]]',
+        '["piece", "x", [], null, null, []]',
         '["other", "x"]',
         "[]",
         "5",
@@ -129,10 +130,10 @@ def test_answers_that_are_no_answers(hostile: DocumentParser, tmp_path: Path) ->
     code = f"{forge}while True: frame.f_locals['answers'].write('x' * 10_000_000)"
     with pytest.raises(DocumentError, match="ended the process"):
         run_inside(hostile, tmp_path, code)
-    long_piece = ["piece", "x" * (MAX_PIECE_LENGTH + 1), [[0, 0, 1]], None, None]
+    long_piece = ["piece", "x" * (MAX_PIECE_LENGTH + 1), [[0, 0, 1]], None, None, []]
     with pytest.raises(DocumentError, match="too long"):
         run_inside(hostile, tmp_path, f"{forge}frame.f_locals['answers'].write({json.dumps(long_piece)!r} + chr(10))")
-    short_piece = json.dumps(["piece", "x" * 10_000, [[0, 0, 1]], None, None])
+    short_piece = json.dumps(["piece", "x" * 10_000, [[0, 0, 1]], None, None, []])
     hostile.limits = hostile.limits._replace(max_characters=100_000, characters_per_byte=0)
     code = f"{forge}while True: frame.f_locals['answers'].write({short_piece!r} + chr(10))"
     (tmp_path / "a.txt").write_text(code, encoding="utf-8")
