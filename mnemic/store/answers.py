@@ -57,7 +57,7 @@ class Evidence:
 
     @property
     def box(self) -> "Box | None":
-        """The box on the page around the sentence; None: OCR has not read it."""
+        """The box around the lines of the sentence; None: no picture."""
         return join_boxes(self.boxes)
 
     def box_of(self, start: int, end: int) -> "Box | None":
@@ -98,7 +98,7 @@ class RankedAnswer:
 
     @property
     def box(self) -> "Box | None":
-        """The box on the page around the lines of the answer; None: OCR has not read it."""
+        """The box around the lines of the answer; None: no picture."""
         return self.evidence.box_of(self.start, self.end)
 
 
@@ -164,7 +164,7 @@ class Answer:
 
     @property
     def box(self) -> "Box | None":
-        """The box on the page around the lines of the answer; None: no answer, or no picture."""
+        """The box around the lines of the answer; None: no answer, or no picture."""
         return self.evidence[0].box_of(self.start, self.end) if self.has_answer else None
 
     @property

@@ -115,9 +115,9 @@ def test_answers_that_are_no_answers(hostile: DocumentParser, tmp_path: Path) ->
     """A reader that was taken over can send what it likes; the parent believes no sizes."""
     forge = "import sys\nframe = sys._getframe()\nwhile 'answers' not in frame.f_locals: frame = frame.f_back\n"
     for line in (
-        '["piece", 1, 2, 3, 4]',
+        '["piece", 1, 2, 3, 4, 5]',
+        '["piece", "x", [[0, 0, 1]], null, null, [[0, 0, 2, 1]]]',
         '["piece", "x", [], null, null, []]',
-        '["piece", "x", [[0, 0, 1]], null, null, [[0, 0, 2, 9]]]',
         '["other", "x"]',
         "[]",
         "5",

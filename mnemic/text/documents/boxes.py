@@ -8,9 +8,10 @@ BOX_UNITS = 10_000  # a box is stored in these fractions of a page's width and h
 
 
 class Box(NamedTuple):
-    """A box on a page, in fractions of its width and height from the upper left corner.
+    """A box on a page, in fractions of its width and height.
 
-    The page is as a viewer shows it, even if its text is turned.
+    They count from the upper left corner of the page as a viewer shows it, even if its text is
+    turned.
 
     >>> box = Box(0.1, 0.25, 0.5, 0.3)
     >>> box.join([Box(0.05, 0.3, 0.4, 0.35)])
@@ -57,7 +58,7 @@ def from_units(units: Iterable[int]) -> Box:
 
 
 def parse_box(values: Any) -> Box:
-    """Make a box of what somebody else says is one; ``ValueError`` if it cannot be."""
+    """Make a box of what a file says is one; ``ValueError`` otherwise."""
     if not isinstance(values, list) or len(values) != 4 or not all(type(value) in (int, float) for value in values):
         raise ValueError("a box is not four numbers")
     if not all(0 <= value <= 1 for value in values):

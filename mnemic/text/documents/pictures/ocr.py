@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mnemic.text.chinese import han_fraction
 from mnemic.text.documents.boxes import Box, make_box
 from mnemic.text.documents.office.page_lines import Fragment, Line, build_lines
 from mnemic.text.documents.office.page_text import WordSet, build_page
@@ -15,6 +16,7 @@ INSTALL_OCR = "pip install 'mnemic[ocr]' reads it"
 MAX_SIDE = 3000  # pixels; a larger picture is scaled down
 MAX_DETECTION_SIDE = 1600  # pixels; lines are found in a smaller copy, and read in the picture
 GOOD_SCORE = 0.75  # of an upright picture, on average
+SIDEWAYS = 0.5  # factor of the score of a picture whose lines run up or down
 STEPS = ("Det", "Rec")  # find lines, read them
 
 
@@ -30,7 +32,7 @@ class TextBox(NamedTuple):
 
 
 class UprightText(NamedTuple):
-    """The lines of text in an image that was turned until they could be read."""
+    """The lines of text in an image, turned until they could be read."""
 
     boxes: list[TextBox]
     size: tuple[int, int]  # height and width of the turned image
@@ -90,7 +92,7 @@ def read_image(image: Any, page: int | None = None) -> Iterator[DocumentPiece]:
 
 
 def locate_line(line: Line, upright: UprightText) -> Box:
-    """Return the box of a line in the image as it was before it was turned."""
+    """Return the box of a line in the image before it was turned."""
     assert line.bounds is not None, "a line is made of fragments"
     (x_min, y_min, x_max, y_max), (height, width) = line.bounds, upright.size
     box = make_box(x_min / width, 1 - y_max / height, x_max / width, 1 - y_min / height)
@@ -103,14 +105,22 @@ def find_upright(image: Any) -> UprightText:
 
     best, best_score = UprightText([], image.shape[:2], 0), -1.0
     for num_turns in (0, 2, 1, 3):
+        if num_turns == 2 and is_sideways(best.boxes):
+            continue
         turned = numpy.ascontiguousarray(numpy.rot90(image, num_turns))
         boxes = find_boxes(turned)
-        score = sum(box.score for box in boxes) / max(len(boxes), 1)
+        score = sum(box.score for box in boxes) / max(len(boxes), 1) * (SIDEWAYS if is_sideways(boxes) else 1)
         if score > best_score:
             best, best_score = UprightText(boxes, turned.shape[:2], num_turns), score
         if not boxes or score >= GOOD_SCORE:
             break
     return best
+
+
+def is_sideways(boxes: list[TextBox]) -> bool:
+    """Check whether most lines run up or down; rapidocr reads those, but not in order."""
+    lines = [box for box in boxes if len(box.text) > 2 and not han_fraction(box.text)]  # Chinese may run down
+    return sum(box.bottom - box.top > box.x_max - box.x_min for box in lines) > len(boxes) / 2
 
 
 def build_fragments(boxes: list[TextBox], height: float) -> list[Fragment]:
