@@ -8,7 +8,8 @@ from document_files import OWNER_LOCKED, PICTURE, USER_LOCKED, pdf, pdf_pages
 
 from mnemic.text.documents import DocumentError, DocumentPiece, Note, Source, Title
 from mnemic.text.documents.office import pdf as pdf_reader
-from mnemic.text.documents.office.page_lines import Fragment, Glyph, build_fragments, build_lines
+from mnemic.text.documents.office.fragment import Fragment
+from mnemic.text.documents.office.page_lines import Glyph, build_fragments, build_lines
 from mnemic.text.documents.office.page_text import WordSet
 from mnemic.text.documents.office.pdf import read_pdf
 

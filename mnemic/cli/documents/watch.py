@@ -105,7 +105,7 @@ class FolderWatcher:
         self.blocked_until = 0.0
 
     def report(self, step: "RememberStep") -> None:
-        """Print a line about a file, once for a file that stays broken in the same way."""
+        """Print a line about a file, once while it stays broken."""
         notes = tuple(step.notes)
         if step.outcome != "broken":
             self.broken.pop(step.path, None)

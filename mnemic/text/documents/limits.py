@@ -24,7 +24,7 @@ TOO_MUCH_TEXT = "far more text came out of it than a file of its size has; this 
 
 
 class Limits(NamedTuple):
-    """The time, memory and text that reading a file may use, and all files of a run together."""
+    """The time, memory and text that reading files may use."""
 
     timeout_s: float = 60.0  # for each piece of it
     max_memory_bytes: int = 2_000_000_000

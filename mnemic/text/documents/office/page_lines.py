@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from mnemic.text.documents.office.fragment import Fragment
 from mnemic.text.documents.office.page_tables import name_tables
 
 # Gaps and distances are in ems: the height of the glyph's line box.
@@ -38,22 +39,6 @@ class Glyph(NamedTuple):
     y_min: float
     x_max: float
     y_max: float
-
-
-class Fragment(NamedTuple):
-    """Glyphs of a line without a wide gap; ``row`` numbers the lines."""
-
-    text: str
-    x_min: float
-    y_min: float
-    x_max: float
-    y_max: float
-    first_word_width: float
-    row: int
-
-    @property
-    def height(self) -> float:
-        return self.y_max - self.y_min
 
 
 class Line(NamedTuple):

@@ -6,19 +6,17 @@ and the rows below it whose cells stand under its names.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from mnemic.text.documents.data.header import NUM_SAMPLE_ROWS, is_header
 from mnemic.text.documents.office.blocks import format_row
-
-if TYPE_CHECKING:
-    from mnemic.text.documents.office.page_lines import Fragment
+from mnemic.text.documents.office.fragment import Fragment
 
 MIN_ROWS = 3  # the header and two others; fewer may only look like a table
 MAX_COLUMNS = 50
 MAX_ROW_GAP = 2.5  # white space between two rows, in heights of a row
 
-CellRow: TypeAlias = "Sequence[Fragment]"
+CellRow: TypeAlias = Sequence[Fragment]
 
 
 def name_tables(rows: Sequence[CellRow]) -> dict[int, str]:
@@ -39,7 +37,10 @@ def name_tables(rows: Sequence[CellRow]) -> dict[int, str]:
 
 
 def read_table(rows: Sequence[CellRow]) -> list[list[str]]:
-    """Read rows as long as their cells stand under those of the first; a cell may be empty."""
+    """Read rows whose cells stand under those of the first.
+
+    A cell may be empty; the table ends before the first row that does not fit.
+    """
     header = rows[0]
     if not 2 <= len(header) <= MAX_COLUMNS:
         return []
@@ -56,7 +57,7 @@ def read_table(rows: Sequence[CellRow]) -> list[list[str]]:
 
 
 def find_columns(header: CellRow, row: CellRow) -> list[int] | None:
-    """Find the column of each cell; None if the cells are not those of such a table."""
+    """Find the column of each cell; None if one has none."""
     if not 2 <= len(row) <= len(header):
         return None
     if len(row) == len(header):
@@ -66,7 +67,7 @@ def find_columns(header: CellRow, row: CellRow) -> list[int] | None:
     return columns if is_ordered and columns[0] == 0 else None
 
 
-def overlap(first: "Fragment", second: "Fragment") -> float:
+def overlap(first: Fragment, second: Fragment) -> float:
     """Return the width that two cells share; negative: the distance between them."""
     return min(first.x_max, second.x_max) - max(first.x_min, second.x_min)
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from mnemic.text.chinese import han_fraction
 from mnemic.text.documents.boxes import Box, make_box
-from mnemic.text.documents.office.page_lines import Fragment, Line, build_lines
+from mnemic.text.documents.office.fragment import Fragment
+from mnemic.text.documents.office.page_lines import Line, build_lines
 from mnemic.text.documents.office.page_text import WordSet, build_page
 from mnemic.text.documents.piece import DocumentError, DocumentPiece
 
