@@ -1,4 +1,4 @@
-"""A fragment of a line on a page: text without a wide gap, and its box."""
+"""A fragment of a line on a page, with its box."""
 
 from typing import NamedTuple
 
