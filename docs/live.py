@@ -21,7 +21,7 @@ CODE = re.compile(r"^ {4}(from |import |\$ |python |mnemic |\w+ = )")  # an exam
 # Arguments that the code passes itself; a recipe cannot set them.
 PASSED = {
     "width", "vocab", "words", "tokenizer", "longest", "max_length", "tables", "num_tables",
-    "classes", "num_classes", "parameters", "rate", "runs",
+    "classes", "num_classes", "parameters", "rate", "runs", "teachers",
 }  # fmt: skip
 MAX_DEFAULT = 30  # characters of a default value that is shown
 TABLES = {  # key of a recipe: the table of its kinds

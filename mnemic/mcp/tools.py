@@ -47,6 +47,7 @@ from mnemic.store.answers import answer_to_dict
 if TYPE_CHECKING:
     from mnemic.store import Memory, RememberStep
     from mnemic.store.contract import Document
+    from mnemic.text.documents import Box
 
 INSTRUCTIONS = (
     "A persistent memory of the user's documents and notes, on this machine. Use `ask` for a "
@@ -96,7 +97,15 @@ def search_passages(memory: "Memory", arguments: SearchArguments, on_progress: O
     for hit in memory.search(arguments.query, arguments.limit, **arguments.filters):
         line, weight = hit.sentences[0].line, round(hit.weight, 4)
         passages.append(
-            PassageResult(document=hit.document, name=hit.name, page=hit.page, line=line, text=hit.text, weight=weight)
+            PassageResult(
+                document=hit.document,
+                name=hit.name,
+                page=hit.page,
+                line=line,
+                text=hit.text,
+                weight=weight,
+                **select_box(hit.box),
+            )
         )
     return SearchResult(found=passages)
 
@@ -110,8 +119,16 @@ def ask_question(memory: "Memory", arguments: AskArguments, on_progress: OnProgr
         return AskResult(**fields)
     brief_fields = {key: fields[key] for key in (*BRIEF_KEYS, *(["notes"] if answer.notes else []))}
     brief_fields["score"] = round(answer.score, 4)
-    evidence = [EvidenceResult(**{key: row[key] for key in BRIEF_EVIDENCE_KEYS}) for row in fields["evidence"]]
-    return AskResult(**brief_fields, evidence=evidence)
+    evidence = [
+        EvidenceResult(**{key: row[key] for key in BRIEF_EVIDENCE_KEYS}, **select_box(row["box"]))
+        for row in fields["evidence"]
+    ]
+    return AskResult(**brief_fields, **select_box(answer.box), evidence=evidence)
+
+
+def select_box(box: "Box | None") -> dict[str, Any]:
+    """Return the field of a box; without a box, no field."""
+    return {"box": box} if box else {}
 
 
 def list_documents(memory: "Memory", arguments: ListArguments, on_progress: OnProgress) -> ListResult:

@@ -8,6 +8,7 @@ from mnemic.objectives.answers import AnswersLoss
 from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
 from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
+from mnemic.objectives.distil import DistilLoss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
 from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining import PretrainingLoss
@@ -22,6 +23,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answer+gates": AnswerAndGatesLoss,
     "bert-mass": BertMassLoss,
     "classes": ClassLoss,
+    "distil": DistilLoss,
     "masked": PretrainingLoss,
     "next-token": NextTokenLoss,
     "segment-next-token": NextWordLoss,

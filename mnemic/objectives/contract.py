@@ -1,8 +1,10 @@
 """The result of every objective: a summed loss, a count of targets, and carried state.
 
 An objective is called with ``(network, batch, carried)`` and returns a ``Loss``. Class attribute
-``replaces``, if it has one: the kind of objective whose data and responses fit it, too. The
-table of objectives is ``OBJECTIVES`` in ``mnemic.objectives``.
+``replaces``, if it has one: the kind of objective whose data and responses fit it, too.
+``needs_teacher``: its constructor takes ``teachers``, the networks of a recipe's ``[teacher]``.
+``wraps``: its option that is another objective, which decides what data fits. The table of
+objectives is ``OBJECTIVES`` in ``mnemic.objectives``.
 """
 
 from collections.abc import Mapping

@@ -12,7 +12,7 @@ from mnemic.recipe.merge import Recipe, merge_recipes
 from mnemic.recipe.migrate import RECIPES, migrate_override, migrate_recipe
 
 RECIPES_FOLDER = Path(__file__).parents[1] / "recipes"
-SECTIONS = ("model", "data", "objective", "train", "phases", "pretrained")
+SECTIONS = ("model", "data", "objective", "train", "phases", "pretrained", "teacher")
 PHASE_SECTIONS = ("model", "objective", "train")  # a phase may change these; the data stays the same
 MAX_BASES = 50  # recipes that build on each other
 MAX_BYTES = 1_000_000  # of a recipe's file

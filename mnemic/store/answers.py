@@ -6,7 +6,9 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from mnemic.text.documents import Sentence
+    from collections.abc import Sequence
+
+    from mnemic.text.documents import Box, Sentence
 
 AnswerKind: TypeAlias = Literal["span", "sentence"]
 NUM_SHOWN = 5  # sentences of evidence, or passages of a search, by default
@@ -31,6 +33,7 @@ class Evidence:
     name: str  # path or title of the document
     page: int | None
     line: int  # line in the original; 0: it has no lines
+    boxes: "tuple[Box, ...]" = ()  # on the page, one per line of the sentence, if OCR has read it
     first: int  # character offsets in the original
     last: int
     passage: str
@@ -51,6 +54,16 @@ class Evidence:
     def sentence(self) -> str:
         """The text of the sentence, verbatim."""
         return self.passage[self.start : self.end]
+
+    @property
+    def box(self) -> "Box | None":
+        """The box around the lines of the sentence; None: no picture."""
+        return join_boxes(self.boxes)
+
+    def box_of(self, start: int, end: int) -> "Box | None":
+        """Return the box on the page around the lines of a span of the passage."""
+        first = self.passage.count("\n", self.start, start)
+        return join_boxes(self.boxes[first : first + self.passage.count("\n", start, end) + 1])
 
     def line_of(self, position: int) -> int:
         """Return the line in the original of a position in the passage, within the sentence.
@@ -82,6 +95,11 @@ class RankedAnswer:
     def line(self) -> int:
         """The line of the answer in the original; 0: it has no lines."""
         return self.evidence.line_of(self.start)
+
+    @property
+    def box(self) -> "Box | None":
+        """The box around the lines of the answer; None: no picture."""
+        return self.evidence.box_of(self.start, self.end)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -145,6 +163,11 @@ class Answer:
         return self.evidence[0].line_of(self.start) if self.has_answer else 0
 
     @property
+    def box(self) -> "Box | None":
+        """The box around the lines of the answer; None: no answer, or no picture."""
+        return self.evidence[0].box_of(self.start, self.end) if self.has_answer else None
+
+    @property
     def has_answer(self) -> bool:
         """Whether there is an answer."""
         return bool(self.text)
@@ -160,6 +183,7 @@ class Hit(NamedTuple):
     sentences: "tuple[Sentence, ...]"
     weight: float  # of the softmax over all candidates
     score: float
+    box: "Box | None" = None  # on the page, around its lines; None: OCR has not read it
 
     def __repr__(self) -> str:
         citation = format_citation(self.name, self.page, self.sentences[0].line)
@@ -171,6 +195,11 @@ def format_citation(name: str, page: int | None, line: int) -> str:
     return name + (f", page {page}" if page else f", line {line}" if line else "")
 
 
+def join_boxes(boxes: "Sequence[Box]") -> "Box | None":
+    """Return the smallest box around others; None without any."""
+    return boxes[0].join(boxes[1:]) if boxes else None
+
+
 def shorten_text(text: str) -> str:
     """Shorten a text to one line of at most 60 characters, quoted."""
     return repr(shorten(text, 60, placeholder="…"))
@@ -178,17 +207,21 @@ def shorten_text(text: str) -> str:
 
 def answer_to_dict(answer: Answer) -> dict[str, Any]:
     """Convert an answer to a dict for JSON, with sentences instead of passages."""
-    fields = asdict(answer) | {"answer": answer.text or None, "line": answer.line or None}
+    fields = asdict(answer) | {"answer": answer.text or None, "line": answer.line or None, "box": answer.box}
     fields["evidence"] = [evidence_to_dict(evidence) for evidence in answer.evidence]
-    fields["ranked"] = [
-        {"answer": ranked.text, "line": ranked.line} | asdict(ranked) | {"evidence": evidence_to_dict(ranked.evidence)}
-        for ranked in answer.ranked
-    ]
+    fields["ranked"] = [ranked_to_dict(ranked) for ranked in answer.ranked]
     return {key: fields[key] for key in ("question", "answer", *fields) if key != "text"}
+
+
+def ranked_to_dict(ranked: RankedAnswer) -> dict[str, Any]:
+    """Convert an answer of the ranking to a dict for JSON."""
+    fields = {"answer": ranked.text, "line": ranked.line, "box": ranked.box} | asdict(ranked)
+    return fields | {"evidence": evidence_to_dict(ranked.evidence)}
 
 
 def evidence_to_dict(evidence: Evidence) -> dict[str, Any]:
     """Convert evidence to a dict for JSON, with its sentence instead of its passage."""
     fields = asdict(evidence)
     fields.pop("passage")
-    return {"sentence": evidence.sentence} | fields
+    fields["boxes"] = evidence.box
+    return {"sentence": evidence.sentence} | {"box" if key == "boxes" else key: fields[key] for key in fields}

@@ -8,14 +8,15 @@ MAX_FAULTS_PER_QUERY = 5  # ids that are reported per query
 ACTIVE_PASSAGES = "(SELECT p.id FROM passages p JOIN documents d ON d.id = document WHERE retired IS NULL)"
 
 
-def find_row_faults(connection: Connection, indexed: str, sentences_outside: str) -> list[str]:
+def find_row_faults(connection: Connection, indexed: str, sentences_outside: str, boxes_outside: str) -> list[str]:
     """Report the faults of rows and of links between tables.
 
     ``indexed`` selects the ids of all slots in the full-text index, ``sentences_outside`` those
-    with a sentence outside their text.
+    with a sentence outside their text, ``boxes_outside`` those with a box outside its page.
     """
     fault_queries = {
         "a sentence of passage {} lies outside its text": sentences_outside,
+        "a box of passage {} lies outside its page": boxes_outside,
         "document {} is active, but has no passages": (
             "SELECT id FROM documents WHERE retired IS NULL "
             "AND NOT EXISTS (SELECT 1 FROM passages WHERE document = documents.id)"

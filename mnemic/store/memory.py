@@ -13,7 +13,7 @@ from typing import Any
 from mnemic.store.answer.ask import DEFAULT_HOPS, DEFAULT_PASSAGES, AskOptions, answer_question, check_question
 from mnemic.store.answer.confidence import MIN_CONFIDENCE, Reader
 from mnemic.store.answer.reader import resolve_reader
-from mnemic.store.answers import Answer, Hit
+from mnemic.store.answers import Answer, Hit, join_boxes
 from mnemic.store.contract import (
     CheckReport,
     Document,
@@ -298,9 +298,10 @@ class Memory:
             query, document_ids = correct_spelling(self.store, query), self.store.find_documents(filters)
             embedder = select_model(embedder, query)
             hop = read_hop(self.store, embedder, query, bm25_weight=lexical, document_ids=document_ids)
-            for slot_id, document_id, _, (text, page, sentences) in self.store.get_slots(hop.top_slots(limit)):
+            for slot_id, document_id, _, (text, page, sentences, boxes) in self.store.get_slots(hop.top_slots(limit)):
                 name, weight = filters.choose_name(self.document(document_id)), hop.weights[slot_id]
-                hits.append(Hit(document_id, name, page, text, sentences, weight, hop.scores[slot_id]))
+                score, box = hop.scores[slot_id], join_boxes(boxes)
+                hits.append(Hit(document_id, name, page, text, sentences, weight, score, box))
         return hits
 
     def correct(self, query: str) -> str:

@@ -203,6 +203,9 @@ def check_response(respond: Mapping[str, Any], data: Mapping[str, Any]) -> None:
 
 def check_objective(objective: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise an error unless an objective, or the one that it replaces, fits the data."""
+    if wrapped := getattr(kind_of(OBJECTIVES, objective), "wraps", None):
+        check_objective(objective.get(wrapped, {}), data)
+        return
     fitting = kind_of(DATASETS, data).fitting_objectives(data)
     replacements = (kind for name in fitting for kind in select_kinds(OBJECTIVES, replaces=name))
     if kind_name(objective) not in (*fitting, *replacements):

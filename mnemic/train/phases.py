@@ -14,7 +14,7 @@ from mnemic.data.contract import Dataset
 from mnemic.encode.packed import probe_kernels
 from mnemic.models.contract import unwrap_network
 from mnemic.objectives import OBJECTIVES, CarriedState, Loss
-from mnemic.recipe import ConfigError, Recipe, build, construct, merge_recipes
+from mnemic.recipe import ConfigError, Recipe, build, construct, join_words, kind_name, merge_recipes, select_kinds
 from mnemic.train.distributed import limit_threads
 from mnemic.train.loop import Step, TrainSettings, build_optimizer, train, world_size
 from mnemic.train.optim.clipping import CLIPS
@@ -41,14 +41,28 @@ def read_phases(recipe: Recipe) -> list[Phase]:
     ]
     for phase in plan:
         check_phase(phase)
+    if "teacher" in recipe and not any(needs_teacher(phase) for phase in plan):
+        known = join_words(select_kinds(OBJECTIVES, needs_teacher=True))
+        raise ConfigError(f"[teacher] is for objectives of kind {known}: set objective.kind, or leave it out")
     return plan
+
+
+def needs_teacher(phase: Phase) -> bool:
+    """Whether the objective of a phase learns from the networks of ``[teacher]``."""
+    return kind_name(phase.recipe["objective"]) in select_kinds(OBJECTIVES, needs_teacher=True)
 
 
 def check_phase(phase: Phase) -> None:
     """Build the objective, schedule, clipping and optimizer of a phase to find errors early."""
     if "objective" not in phase.recipe:
         raise ConfigError("the recipe has no [objective]")
-    build(OBJECTIVES, phase.recipe["objective"])
+    objective = phase.recipe["objective"]
+    build(OBJECTIVES, objective, teachers=())
+    if needs_teacher(phase) and "teacher" not in phase.recipe:
+        raise ConfigError(
+            f"objective.kind is {kind_name(objective)!r}, which learns from a trained network: "
+            "set teacher.folder=DIR to its folder"
+        )
     build(SCHEDULES, phase.settings.schedule)
     build(CLIPS, phase.settings.clip)
     build_optimizer(nn.Linear(1, 1), phase.settings)
@@ -85,18 +99,19 @@ def train_phase(
     first_step: int = 0,
     carried: CarriedState | None = None,
     prefetcher: Prefetcher | None = None,
+    teachers: Sequence[nn.Module] = (),
 ) -> Iterator[Step]:
     """Train from ``first_step`` to the end of a phase.
 
     ``carried`` is the state of the step before. ``prefetcher`` makes the batches of long
-    documents, if the phase has workers.
+    documents, if the phase has workers. ``teachers`` are for objectives that need them.
     """
     device = next(network.parameters()).device
     on_gpu = device.type == "cuda"
     limit_threads(network)
     if on_gpu:
         torch.set_float32_matmul_precision("high" if phase.settings.matmul == "tf32" else "highest")
-    objective = build(OBJECTIVES, phase.recipe["objective"])
+    objective = build(OBJECTIVES, phase.recipe["objective"], teachers=teachers)
     # A wrapper around the same weights, for these steps alone; masks and losses are not compiled.
     compiled: Any = network
     if on_gpu and phase.settings.compile:

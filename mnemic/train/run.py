@@ -45,6 +45,7 @@ from mnemic.train.optim.optimizers import optimizer_tensors_of, restore_optimize
 from mnemic.train.phases import Phase, build_sampler, read_phases, train_phase
 from mnemic.train.prefetch import Prefetcher
 from mnemic.train.sampler import make_generator
+from mnemic.train.teacher import load_teachers
 
 # Of the names of carried tensors and of sums of losses in a checkpoint.
 CARRIED_PREFIX, MEANS_PREFIX = "carried.", "loss_sums."
@@ -146,6 +147,8 @@ class Run:
                     f"then {dict(previous.sizes)}); give the same data, or --fresh to start anew"
                 )
         check_parts_fit(self.network, self.data.sizes)
+        is_trained = self.progress.phase >= len(self.phases)
+        self.teachers = () if is_trained else load_teachers(recipe, self.data, device)
         if previous is None and self.is_main:  # from here on the folder belongs to this run
             remove_checkpoint(folder)
         self.logger = RunLogger(folder, self.progress.history) if self.is_main else None
@@ -166,7 +169,7 @@ class Run:
         total_steps = phase.settings.total_steps(sampler.steps_per_epoch)
         steps = train_phase(
             phase, wrapped, dataset, sampler, optimizer=optimizer, first_step=self.progress.step,
-            carried=self.carried, prefetcher=self.prefetcher,
+            carried=self.carried, prefetcher=self.prefetcher, teachers=self.teachers,
         )  # fmt: skip
         self.row_start, patience = time.monotonic(), phase.settings.patience
         try:

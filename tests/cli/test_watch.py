@@ -74,6 +74,23 @@ def test_what_another_process_keeps_from_being_written_is_tried_again(
         assert watcher.accepts(None, str(folder / "sub" / "x.md"))
 
 
+def test_a_broken_file_has_one_line_until_it_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.docx").write_bytes(b"no zip file")
+    AS_JSON.set(False)
+    with Memory(tmp_path / "a.db", embedder="none", reader=None) as memory:
+        watcher = FolderWatcher(memory, [folder], [], [])
+        for _ in range(3):
+            watcher.pending = {folder}
+            watcher.remember_pending()
+        assert capsys.readouterr().out.count("  broken  ") == 1
+        (folder / "a.docx").write_bytes(b"")
+        watcher.pending = {folder}
+        watcher.remember_pending()
+        assert capsys.readouterr().out.count("  broken  ") == 1
+
+
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     done = run("watch", tmp_path / "nowhere", "--memory", tmp_path / "a.db")
     assert (done.code, done.out) == (2, "")

@@ -26,10 +26,12 @@ HARMS = {
 OWN_HARMS = {
     "sqlite": {
         'UPDATE sentences SET "end" = 99': "lies outside its text",
+        "INSERT INTO boxes VALUES (1, 0, 5, 0, 5, 9)": "a box of passage 1 lies outside its page",
         "UPDATE vectors SET vector = x'00'": "not of the model's width",
     },
     "postgresql": {
         "UPDATE passages SET sentences = '{{0,99,1,0,99}}'": "lies outside its text",
+        "UPDATE passages SET boxes = '{{5,0,5,9}}' WHERE id = 1": "a box of passage 1 lies outside its page",
         "UPDATE vectors SET vector = '[1]'": "not of the model's width",
         "DELETE FROM lexicon WHERE passage = 2": "passage 2 is active, but is not in the full-text",
     },

@@ -70,6 +70,25 @@ FAULTS: dict[str, Callable[[Rows], None]] = {
     "negative offsets": change_passage(2, [[0, 25, 1, -5, 25]]),
     "a sentence outside its text": change_passage(2, [[0, 99, 1, 0, 25]]),
     "two sentences at one place": change_passage(2, [[0, 25, 1, 0, 25], [0, 25, 1, 0, 25]]),
+    **{
+        f"the box {box}": lambda rows, box=box: rows[2]["passage"].append([box])
+        for box in (
+            None,
+            [],
+            [0, 0, 1],
+            [0, 0, 1, 1, 1],
+            [0, 0, 1, "1"],
+            [0, 0, 1, True],
+            [0, 0, 1, float("nan")],
+            [0, 0, 1, float("inf")],
+            [-0.1, 0, 1, 1],
+            [0, 0, FAR, 1],
+            [0.5, 0, 0.5, 1],
+            [0, 1, 1, 0.5],
+        )
+    },
+    "more boxes than lines": lambda rows: rows[2]["passage"].append([[0, 0, 1, 1]] * 2),
+    "boxes twice": lambda rows: rows[2]["passage"].extend([[], []]),
     "a text that cannot be stored": change_passage(0, "x\0y"),
     "a document without passages": lambda rows: rows.pop(2),
     "a document that is there twice": lambda rows: rows.extend(rows[1:3]),

@@ -24,8 +24,12 @@ from mnemic.text.sentence_spans import count_sentence_tokens
 
 WIDTH = 16
 OLD = {  # what a memory was before there were keys
-    "sqlite": ("DROP TABLE keys", "PRAGMA user_version = 1"),
-    "postgresql": ("ALTER TABLE vectors DROP COLUMN keys", "UPDATE facts SET value = '1' WHERE name = 'schema'"),
+    "sqlite": ("DROP TABLE keys", "DROP TABLE boxes", "PRAGMA user_version = 1"),
+    "postgresql": (
+        "ALTER TABLE vectors DROP COLUMN keys",
+        "ALTER TABLE passages DROP COLUMN boxes",
+        "UPDATE facts SET value = '1' WHERE name = 'schema'",
+    ),
 }
 KEPT = {"sqlite": "keys", "postgresql": "vectors"}  # the table that has them
 NONE = {"sqlite": "DELETE FROM keys", "postgresql": "UPDATE vectors SET keys = NULL"}

@@ -1,5 +1,6 @@
 """PDF pages: words, columns, units, hyphens, passwords, scans."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,8 @@ from document_files import OWNER_LOCKED, PICTURE, USER_LOCKED, pdf, pdf_pages
 
 from mnemic.text.documents import DocumentError, DocumentPiece, Note, Source, Title
 from mnemic.text.documents.office import pdf as pdf_reader
-from mnemic.text.documents.office.page_lines import Glyph, build_fragments
+from mnemic.text.documents.office.fragment import Fragment
+from mnemic.text.documents.office.page_lines import Glyph, build_fragments, build_lines
 from mnemic.text.documents.office.page_text import WordSet
 from mnemic.text.documents.office.pdf import read_pdf
 
@@ -82,6 +84,54 @@ def test_table_rows_stay_rows(tmp_path: Path) -> None:
     rows = [("Rent of the flat in Vienna", "1,184.50"), ("Heating and water", "210.00"), ("Total", "1,394.50")] * 3
     stream = "\n".join(show(cell, x, 700 - 14 * n) for n, row in enumerate(rows) for cell, x in zip(row, (72, 400)))
     assert read_units(pdf_pages(tmp_path / "a.pdf", [stream])) == ["\t".join(row) for row in rows]
+
+
+def write_table(path: Path, rows: list[list[tuple[str, int]]], step: int = 14) -> Path:
+    cells = [show(text, x, 700 - step * number) for number, row in enumerate(rows) for text, x in row]
+    return pdf_pages(path, ["\n".join([show("Members of the club", 72, 730), *cells, show("The end.", 72, 300)])])
+
+
+@pytest.mark.parametrize("step", [14, 24])
+def test_cells_have_the_names_of_their_columns(tmp_path: Path, step: int) -> None:
+    """Also where a cell is empty, and where rows are far apart."""
+    rows = [
+        [("Name", 72), ("Town", 220), ("Dues paid", 400)],
+        [("Anna Berg", 72), ("Linz. North", 220), ("40.00", 414)],
+        [("Carl Dahl", 72), ("15.50", 414)],
+        [("Eva Falk", 72), ("Graz", 220), ("0.00", 420)],
+    ]
+    assert read_units(write_table(tmp_path / "a.pdf", rows, step)) == [
+        "Members of the club",
+        "Name; Town; Dues paid",
+        "Name: Anna Berg; Town: Linz. North; Dues paid: 40.00",
+        "Name: Carl Dahl; Dues paid: 15.50",
+        "Name: Eva Falk; Town: Graz; Dues paid: 0.00",
+        "The end.",
+    ]
+
+
+def test_a_table_ends_where_cells_stand_elsewhere(tmp_path: Path) -> None:
+    header = [("Name", 72), ("Town", 220), ("Dues", 400)]
+    rows = [[("Anna", 72), ("Linz", 220), ("40", 400)], [("Carl", 72), ("Graz", 220), ("15", 400)]]
+    prose = [("and this is a line with some words", 100), ("of a note beside it", 420)]
+    units = read_units(write_table(tmp_path / "a.pdf", [header, *rows, prose]))
+    assert units[2:5] == [
+        "Name: Anna; Town: Linz; Dues: 40",
+        "Name: Carl; Town: Graz; Dues: 15",
+        "and this is a line with some words\tof a note beside it",
+    ]
+
+
+def test_many_cells_take_linear_time() -> None:
+    """A page of short rows of which none is a header."""
+    rows = [
+        Fragment(str(number), x, 1e6 - 12.0 * number, x + 9.0, 1e6 - 12.0 * number + 10, 9.0, number)
+        for number in range(20_000)
+        for x in (10.0, 100.0, 200.0)
+    ]
+    started = time.process_time()
+    assert len(build_lines(rows, 300.0)) == 20_000
+    assert time.process_time() - started < 10
 
 
 def test_a_line_ends_a_unit_if_the_next_word_would_have_fit(tmp_path: Path) -> None:

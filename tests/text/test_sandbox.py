@@ -115,8 +115,9 @@ def test_answers_that_are_no_answers(hostile: DocumentParser, tmp_path: Path) ->
     """A reader that was taken over can send what it likes; the parent believes no sizes."""
     forge = "import sys\nframe = sys._getframe()\nwhile 'answers' not in frame.f_locals: frame = frame.f_back\n"
     for line in (
-        '["piece", 1, 2, 3, 4]',
-        '["piece", "x", [], null, null]',
+        '["piece", 1, 2, 3, 4, 5]',
+        '["piece", "x", [[0, 0, 1]], null, null, [[0, 0, 2, 1]]]',
+        '["piece", "x", [], null, null, []]',
         '["other", "x"]',
         "[]",
         "5",
@@ -129,10 +130,10 @@ def test_answers_that_are_no_answers(hostile: DocumentParser, tmp_path: Path) ->
     code = f"{forge}while True: frame.f_locals['answers'].write('x' * 10_000_000)"
     with pytest.raises(DocumentError, match="ended the process"):
         run_inside(hostile, tmp_path, code)
-    long_piece = ["piece", "x" * (MAX_PIECE_LENGTH + 1), [[0, 0, 1]], None, None]
+    long_piece = ["piece", "x" * (MAX_PIECE_LENGTH + 1), [[0, 0, 1]], None, None, []]
     with pytest.raises(DocumentError, match="too long"):
         run_inside(hostile, tmp_path, f"{forge}frame.f_locals['answers'].write({json.dumps(long_piece)!r} + chr(10))")
-    short_piece = json.dumps(["piece", "x" * 10_000, [[0, 0, 1]], None, None])
+    short_piece = json.dumps(["piece", "x" * 10_000, [[0, 0, 1]], None, None, []])
     hostile.limits = hostile.limits._replace(max_characters=100_000, characters_per_byte=0)
     code = f"{forge}while True: frame.f_locals['answers'].write({short_piece!r} + chr(10))"
     (tmp_path / "a.txt").write_text(code, encoding="utf-8")
@@ -172,6 +173,17 @@ def test_the_time_of_a_file_has_an_end_and_the_next_ones_get_less(
         with pytest.raises(DocumentError, match="took longer than"):
             run_inside(hostile, tmp_path, "while True: pass")
     assert time.monotonic() - started < 5 * 0.8
+
+
+def test_many_files_with_much_text_share_an_amount(hostile: DocumentParser, tmp_path: Path) -> None:
+    hostile.limits = Limits(timeout_s=20, max_characters=1000, characters_per_byte=2)
+    hostile.spare_characters = 2500
+    bomb, honest = "result = 'x' * 900", f"result = 'y' * 80  {'#' * 80}"
+    for code in (bomb, honest, bomb, honest):
+        assert run_inside(hostile, tmp_path, code)
+    with pytest.raises(DocumentError, match="more text came out of it"):
+        run_inside(hostile, tmp_path, bomb)
+    assert run_inside(hostile, tmp_path, honest) == "y" * 80
 
 
 PARENT = """

@@ -57,6 +57,7 @@ class FolderWatcher:
         self.include, self.exclude = include, exclude
         self.pending: set[Path] = set(paths)  # still to be remembered, at first everything
         self.blocked_until = 0.0  # another process writes, or a folder is not there for the moment
+        self.broken: dict[str, tuple[str, ...]] = {}  # of broken files, with the notes that were printed
 
     def run(self) -> None:
         """Remember everything, then all changes."""
@@ -94,7 +95,7 @@ class FolderWatcher:
         for root in sorted(self.pending):
             try:
                 for step in self.memory.remembering([root], include=self.include, exclude=self.exclude):
-                    print_step(step)
+                    self.report(step)
                 self.pending.discard(root)
             except (ValueError, OSError) as error:  # such as another process that writes
                 if not self.blocked_until:
@@ -102,6 +103,17 @@ class FolderWatcher:
                 self.blocked_until = time.monotonic() + RETRY_S
                 return
         self.blocked_until = 0.0
+
+    def report(self, step: "RememberStep") -> None:
+        """Print a line about a file, once while it stays broken."""
+        notes = tuple(step.notes)
+        if step.outcome != "broken":
+            self.broken.pop(step.path, None)
+        elif self.broken.get(step.path) == notes:
+            return
+        else:
+            self.broken[step.path] = notes
+        print_step(step)
 
 
 def is_hidden(path: Path) -> bool:

@@ -12,6 +12,7 @@ MODEL_FACTS = {"width", "vocab", "max_length", "tables", "words", "hops", "spell
 MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
 SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
 TOKENIZER_FACTS = {"texts", "extra"}  # of a vocabulary that is learned
+OBJECTIVE_FACTS = {"teachers"}
 OPTIMIZER_FACTS = {"parameters", "rate", "runs"}
 Spec: TypeAlias = Mapping[str, Any]  # a part of a recipe
 Constructors: TypeAlias = Mapping[str, Callable[..., Any]]  # by kind
@@ -26,6 +27,7 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     from mnemic.models.segment_text_model import SegmentTextModel
     from mnemic.train.loop import TrainSettings
     from mnemic.train.optim import clipping, optimizers, schedules
+    from mnemic.train.teacher import TeacherSettings
 
     model = recipe.get("model", {})
     part_options: list[dict[str, Any]] = []
@@ -50,7 +52,8 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
         *list_kind_options("model.respond", respond.RESPONSES, model.get("respond", {}), MODEL_FACTS),
         *part_options,
         *list_kind_options("data", data.DATASETS, recipe.get("data", {}), set()),
-        *list_kind_options("objective", objectives.OBJECTIVES, recipe.get("objective", {}), set()),
+        *list_kind_options("objective", objectives.OBJECTIVES, recipe.get("objective", {}), OBJECTIVE_FACTS),
+        *list_part_options("teacher", TeacherSettings, recipe.get("teacher", {}), set(), {}),
         *list_part_options("train", TrainSettings, recipe.get("train", {}), NESTED_PARTS, vars(TrainSettings())),
         *list_kind_options("train.optimizer", optimizers.OPTIMIZERS, settings["optimizer"], OPTIMIZER_FACTS),
         *list_kind_options("train.schedule", schedules.SCHEDULES, settings["schedule"], set()),
@@ -64,6 +67,7 @@ def nested_tables() -> dict[str, Constructors]:
     from mnemic.data.corpora.formats import FORMATS
     from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
     from mnemic.memory.parts import controller, hop_update, match
+    from mnemic.objectives.distil import HARD_LOSSES
     from mnemic.objectives.masking import MASKINGS
 
     return {
@@ -71,6 +75,7 @@ def nested_tables() -> dict[str, Constructors]:
         "recurrent": encode.RECURRENTS, "embeddings": encode.EMBEDDINGS, "positions": encode.POSITIONS,
         "stack": encode.STACKS, "decoder": encode.DECODERS, "attention": encode.ATTENTIONS,
         "tokenizer": TOKENIZER_BUILDERS, "format": FORMATS, "masking": MASKINGS,
+        "hard": HARD_LOSSES,
     }  # fmt: skip
 
 

@@ -119,6 +119,7 @@ def make_evidence(
                 name=filters.choose_name(document),
                 page=slot.passage.page,
                 **source._asdict(),
+                boxes=slot.passage.boxes_of(source),
                 passage=slot.passage.text,
                 weights=tuple(hop.weights.get(slot.id, 0.0) for hop in hops),
                 score=sentence.score,

@@ -42,8 +42,13 @@ def write_export(store: Store, path: Path) -> Iterator[ExportProgress]:
             fields = document._asdict() | {"places": records, "events": events}
             file.write(to_json_line({"document": fields}))
             for slot in store.list_slots(document.id):
-                file.write(to_json_line({"passage": list(slot.passage)}))
+                file.write(to_json_line({"passage": list_values(slot.passage)}))
             yield ExportProgress(number + 1, len(documents))
+
+
+def list_values(passage: Passage) -> list[Any]:
+    """List the values of a passage; without boxes, they are those of older versions."""
+    return list(passage) if passage.boxes else list(passage)[:-1]
 
 
 def to_json_line(value: Any) -> bytes:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TextIO, TypeVar
 
 from mnemic.store.contract import Document, FileRecord, HistoryEvent, StoreError
-from mnemic.text.documents import Passage, Sentence, replace_unstorable
+from mnemic.text.documents import Box, Passage, Sentence, replace_unstorable
+from mnemic.text.documents.boxes import parse_box
 
 FORMAT_HEADER = {"format": "mnemic memory", "version": 1}
 MAX_LINE_CHARS = 1 << 28
@@ -141,9 +142,10 @@ def parse_event(values: Any, document_id: int) -> HistoryEvent:
 
 
 def parse_passage(row: Mapping[str, Any]) -> Passage:
-    """Parse a passage line and check its sentences and their offsets."""
+    """Parse a passage line and check its sentences, their offsets and boxes."""
     (values,) = check_keys(row, ["passage"]).values()
-    text, page, rows = check_list(values)
+    text, page, rows, *extra = check_list(values)
+    (box_rows,) = extra or [[]]  # older versions have none
     text = check_text(text, minimum=1)
     sentences = tuple(Sentence(*map(check_int, check_list(row))) for row in check_list(rows))
     if not sentences:
@@ -153,7 +155,16 @@ def parse_passage(row: Mapping[str, Any]) -> Passage:
     starts = [sentence.start for sentence in sentences]
     if starts != sorted(set(starts)):
         raise ValueError("the sentences of a passage are not in order")
-    return Passage(text, None if page is None else check_int(page), sentences)
+    passage = Passage(text, None if page is None else check_int(page), sentences)
+    return passage._replace(boxes=parse_boxes(passage, box_rows))
+
+
+def parse_boxes(passage: Passage, rows: Any) -> tuple[Box, ...]:
+    """Parse the boxes of a passage, one per line or none."""
+    boxes = tuple(map(parse_box, check_list(rows)))
+    if boxes and len(boxes) != passage.count_lines():
+        raise ValueError(f"a passage of {passage.count_lines()} lines has {len(boxes)} boxes")
+    return boxes
 
 
 def check_keys(value: Any, keys: Sequence[str]) -> dict[str, Any]:

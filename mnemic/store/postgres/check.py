@@ -10,17 +10,23 @@ from mnemic.store.postgres.bm25 import SELECT_MISMATCHES, normalize_words
 from mnemic.store.postgres.connection import PostgresConnection
 from mnemic.store.retrieve.query_words import can_segment_chinese
 from mnemic.text.chinese import han_fraction
+from mnemic.text.documents.boxes import BOX_UNITS
 
 SENTENCES_OUTSIDE = (
     "SELECT DISTINCT id FROM passages, generate_subscripts(sentences, 1) AS n WHERE sentences[n][1] < 0 "
     "OR sentences[n][2] <= sentences[n][1] OR sentences[n][2] > length(text)"
+)
+BOXES_OUTSIDE = (
+    "SELECT DISTINCT id FROM passages, generate_subscripts(boxes, 1) AS n "
+    f"WHERE NOT (0 <= boxes[n][1] AND boxes[n][1] < boxes[n][3] AND boxes[n][3] <= {BOX_UNITS} "
+    f"AND 0 <= boxes[n][2] AND boxes[n][2] < boxes[n][4] AND boxes[n][4] <= {BOX_UNITS})"
 )
 
 
 def check_memory(connection: PostgresConnection, get_model: Callable[[], EmbeddingModel | None]) -> CheckReport:
     """Run all checks; a reader can run all of them, too."""
     with connection.snapshot():
-        faults = find_row_faults(connection, "SELECT passage AS id FROM lexicon", SENTENCES_OUTSIDE)
+        faults = find_row_faults(connection, "SELECT passage AS id FROM lexicon", SENTENCES_OUTSIDE, BOXES_OUTSIDE)
         faults += find_vector_faults(connection, get_model(), "pgvector.vector_dims(vector)", "vectors")
         faults += find_index_faults(connection)
     return CheckReport(tuple(faults))

@@ -10,13 +10,14 @@ from mnemic.store.postgres.bm25 import INSERT_WORDS, normalize_words
 from mnemic.store.postgres.connection import PostgresConnection
 from mnemic.store.postgres.vectors import write_embeddings
 from mnemic.text.documents import Passage, Sentence
+from mnemic.text.documents.boxes import from_units
 
-SELECT_SLOT = "SELECT id, document, number, page, text, sentences FROM passages"
+SELECT_SLOT = "SELECT id, document, number, page, text, sentences, boxes FROM passages"
 INSERT_PASSAGES = """
-    INSERT INTO passages (document, number, page, text, sentences)
-    SELECT %s, number, page, text, sentences::bigint[]
-    FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[])
-        AS given (number, page, text, sentences)
+    INSERT INTO passages (document, number, page, text, sentences, boxes)
+    SELECT %s, number, page, text, sentences::bigint[], boxes::bigint[]
+    FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[])
+        AS given (number, page, text, sentences, boxes)
     ORDER BY number RETURNING id
 """
 
@@ -31,7 +32,8 @@ def insert_passages(
         texts = [passage.text for passage in batch]
         numbers = list(range(number, number + len(batch)))
         sentence_arrays = [format_array(passage.sentences) for passage in batch]
-        values = (document_id, numbers, [passage.page for passage in batch], texts, sentence_arrays)
+        box_arrays = [format_array([box.to_units() for box in passage.boxes]) or None for passage in batch]
+        values = (document_id, numbers, [passage.page for passage in batch], texts, sentence_arrays, box_arrays)
         slot_ids = [slot_id for (slot_id,) in connection.fetch_all(INSERT_PASSAGES, values)]
         connection.execute(INSERT_WORDS, (slot_ids, [normalize_words(text) for text in texts]))
         embedded = [(slot_id, embedding) for slot_id, (_, embedding) in zip(slot_ids, pairs) if embedding is not None]
@@ -40,9 +42,9 @@ def insert_passages(
     return number - first_number, characters
 
 
-def format_array(sentences: Sequence[Sentence]) -> str:
-    """Format sentences as a literal of a two-dimensional PostgreSQL array."""
-    return "{" + ",".join("{" + ",".join(map(str, sentence)) + "}" for sentence in sentences) + "}"
+def format_array(rows: Sequence[Sequence[int]]) -> str:
+    """Format rows as a literal of a two-dimensional PostgreSQL array; empty without any."""
+    return "{" + ",".join("{" + ",".join(map(str, row)) + "}" for row in rows) + "}" if rows else ""
 
 
 def unindex_document(connection: PostgresConnection, document_id: int) -> None:
@@ -53,8 +55,9 @@ def unindex_document(connection: PostgresConnection, document_id: int) -> None:
 
 
 def read_slots(connection: PostgresConnection, where: str, values: Sequence[Any]) -> list[MemorySlot]:
-    """Return the slots that a WHERE clause selects, with their sentences."""
-    return [
-        MemorySlot(slot_id, document, number, Passage(text, page, tuple(Sentence(*sentence) for sentence in sentences)))
-        for slot_id, document, number, page, text, sentences in connection.fetch_all(f"{SELECT_SLOT} {where}", values)
-    ]
+    """Return the slots that a WHERE clause selects, with their sentences and boxes."""
+    slots = []
+    for slot_id, document, number, page, text, rows, boxes in connection.fetch_all(f"{SELECT_SLOT} {where}", values):
+        passage = Passage(text, page, tuple(Sentence(*row) for row in rows), tuple(map(from_units, boxes or ())))
+        slots.append(MemorySlot(slot_id, document, number, passage))
+    return slots

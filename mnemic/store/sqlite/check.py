@@ -6,11 +6,17 @@ from mnemic.store.contract import CheckReport, EmbeddingModel, StoreError
 from mnemic.store.faults import find_row_faults, find_vector_faults
 from mnemic.store.retrieve.sentence_keys import STORED_DTYPE
 from mnemic.store.sqlite.connection import SQLiteConnection
+from mnemic.text.documents.boxes import BOX_UNITS
 
 INDEX_CHECK = "whether the full-text index says what the texts say"
 SENTENCES_OUTSIDE = (
     "SELECT DISTINCT passage FROM sentences JOIN passages ON passages.id = passage "
     'WHERE start < 0 OR "end" <= start OR "end" > length(text)'
+)
+BOXES_OUTSIDE = (
+    "SELECT DISTINCT passage FROM boxes "
+    f"WHERE NOT (0 <= x_min AND x_min < x_max AND x_max <= {BOX_UNITS} "
+    f"AND 0 <= top AND top < bottom AND bottom <= {BOX_UNITS})"
 )
 
 
@@ -24,7 +30,9 @@ def check_memory(connection: SQLiteConnection, get_model: Callable[[], Embedding
                     f"row {row} of {table} refers to a row of {parent} that is missing"
                     for table, row, parent, _ in connection.fetch_all("PRAGMA foreign_key_check")
                 ]
-                faults += find_row_faults(connection, "SELECT id FROM lexicon_docsize", SENTENCES_OUTSIDE)
+                faults += find_row_faults(
+                    connection, "SELECT id FROM lexicon_docsize", SENTENCES_OUTSIDE, BOXES_OUTSIDE
+                )
                 width = f"length(vector) / {STORED_DTYPE.itemsize}.0"
                 faults += find_vector_faults(connection, get_model(), width, "keys")
                 faults += find_index_faults(connection) if connection.is_writing else []

@@ -13,7 +13,12 @@ from mnemic.store.contract import StoreError
 APPLICATION_ID = 0x6D6E656D  # "mnem", in the header of the file
 SCHEMAS = read_schemas(Path(__file__).with_name("schemas"))
 # Views that make a read-only memory of an older version look like the current one, by version.
-COMPATIBILITY_VIEWS = ("", "CREATE TEMP VIEW keys AS SELECT passage, x'' AS keys FROM main.vectors WHERE FALSE")
+COMPATIBILITY_VIEWS = (
+    "",
+    "CREATE TEMP VIEW keys AS SELECT passage, x'' AS keys FROM main.vectors WHERE FALSE",
+    "CREATE TEMP VIEW boxes AS SELECT passage, 0 AS number, 0 AS x_min, 0 AS top, 0 AS x_max, 0 AS bottom "
+    "FROM main.sentences WHERE FALSE",
+)
 
 
 def migrate(connection: Connection) -> None:

@@ -7,7 +7,8 @@ from mnemic.store.contract import DamageError, EmbeddedPassages, MemorySlot
 from mnemic.store.retrieve.query_words import segment_chinese
 from mnemic.store.sqlite.connection import SQLiteConnection
 from mnemic.store.sqlite.vectors import write_embeddings
-from mnemic.text.documents import Passage, Sentence
+from mnemic.text.documents import Box, Passage, Sentence
+from mnemic.text.documents.boxes import from_units
 
 INSERT_PASSAGE = "INSERT INTO passages (document, number, page, text, words) VALUES (?, ?, ?, ?, ?)"
 
@@ -23,6 +24,8 @@ def insert_passages(
         slot_id = connection.insert_row(INSERT_PASSAGE, values)
         for sentence in passage.sentences:
             connection.execute("INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?)", (slot_id, *sentence))
+        for box_number, box in enumerate(passage.boxes):
+            connection.execute("INSERT INTO boxes VALUES (?, ?, ?, ?, ?, ?)", (slot_id, box_number, *box.to_units()))
         connection.execute("INSERT INTO lexicon (rowid, words) VALUES (?, ?)", (slot_id, words or passage.text))
         if embedding is not None:
             write_embeddings(connection, [(slot_id, embedding)])
@@ -46,7 +49,7 @@ def unindex_document(connection: SQLiteConnection, document_id: int) -> None:
 
 
 def read_slots(connection: SQLiteConnection, where: str, values: Sequence[Any]) -> list[MemorySlot]:
-    """Return the slots that a WHERE clause selects, with their sentences."""
+    """Return the slots that a WHERE clause selects, with their sentences and boxes."""
     rows = connection.fetch_all(f"SELECT id, document, number, page, text FROM passages {where}", values)
     sentences: dict[int, list[Sentence]] = {row[0]: [] for row in rows}
     select_sentences = f"SELECT * FROM sentences WHERE passage {connection.in_ids} ORDER BY passage, start"
@@ -57,7 +60,21 @@ def read_slots(connection: SQLiteConnection, where: str, values: Sequence[Any]) 
     for slot_id, document, number, page, text in rows:
         if not isinstance(text, str) or not all(isinstance(value, int) for value in (document, number, page or 0)):
             raise DamageError(f"{connection.location}: passage {slot_id}")
+    boxes = read_boxes(connection, list(sentences))
     return [
-        MemorySlot(slot_id, document, number, Passage(text, page, tuple(sentences[slot_id])))
+        MemorySlot(
+            slot_id, document, number, Passage(text, page, tuple(sentences[slot_id]), tuple(boxes.get(slot_id, ())))
+        )
         for slot_id, document, number, page, text in rows
     ]
+
+
+def read_boxes(connection: SQLiteConnection, slot_ids: Sequence[int]) -> dict[int, list[Box]]:
+    """Return the boxes of slots whose lines have any, in the order of the lines."""
+    boxes: dict[int, list[Box]] = {}
+    select = f"SELECT passage, x_min, top, x_max, bottom FROM boxes WHERE passage {connection.in_ids}"
+    for slot_id, *units in connection.fetch_all(f"{select} ORDER BY passage, number", (connection.pack_ids(slot_ids),)):
+        if not all(isinstance(unit, int) for unit in units):
+            raise DamageError(f"{connection.location}: a box of passage {slot_id}")
+        boxes.setdefault(slot_id, []).append(from_units(units))
+    return boxes

@@ -5,6 +5,7 @@
 per kind of file.
 """
 
+from mnemic.text.documents.boxes import Box
 from mnemic.text.documents.find_files import FileListing, SkippedFile, find_files, may_be_file
 from mnemic.text.documents.kinds import KIND_NAMES, SUFFIXES, find_kind, kind_of
 from mnemic.text.documents.limits import DEFAULT_LIMITS, Limits

@@ -24,12 +24,13 @@ TOO_MUCH_TEXT = "far more text came out of it than a file of its size has; this 
 
 
 class Limits(NamedTuple):
-    """The time, memory and text that reading one file may use."""
+    """The time, memory and text that reading files may use."""
 
     timeout_s: float = 60.0  # for each piece of it
     max_memory_bytes: int = 2_000_000_000
     max_characters: int = 4_000_000  # of text, plus these for each byte of the file:
     characters_per_byte: int = 10
+    max_spare_characters: int = 400_000_000  # that all files together may have beyond those for their bytes
 
     def max_text(self, num_bytes: int) -> int:
         """Return the number of characters that a file of this size may have."""

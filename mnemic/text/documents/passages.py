@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import cycle, pairwise
 from typing import NamedTuple
 
+from mnemic.text.documents.boxes import Box
 from mnemic.text.documents.piece import DocumentPiece
 from mnemic.text.documents.units import find_unit_ends
 from mnemic.text.sentences import Span, split_sentences, trim_span
@@ -40,6 +41,17 @@ class Passage(NamedTuple):
     text: str
     page: int | None
     sentences: tuple[Sentence, ...]
+    boxes: tuple[Box, ...] = ()  # of its lines, from that of the first sentence on; empty: unknown
+
+    def count_lines(self) -> int:
+        """Count the lines of the original from the first sentence to the last."""
+        first, last = self.sentences[0], self.sentences[-1]
+        return last.line - first.line + self.text.count("\n", last.start, last.end) + 1
+
+    def boxes_of(self, sentence: Sentence) -> tuple[Box, ...]:
+        """Return the boxes of the lines of a sentence; empty if they are unknown."""
+        first = max(sentence.line - self.sentences[0].line, 0)
+        return self.boxes[first : first + self.text.count("\n", sentence.start, sentence.end) + 1]
 
     def mark_units(self) -> str:
         """Return the text with a stop, for a line break, after units without one.
@@ -171,7 +183,9 @@ def build_passage(piece: DocumentPiece, units: Sequence[SizedSpan]) -> Passage:
         match_line_breaks(piece, Span(*bounds)) if is_unit else piece.text[slice(*bounds)]
         for bounds, is_unit in zip(pairwise(bounds), cycle((False, True)))
     ]
-    return Passage("".join(texts), piece.page, sentences)
+    passage = Passage("".join(texts), piece.page, sentences)
+    boxes = piece.boxes_from(start)[: max(passage.count_lines(), 0)]
+    return passage._replace(boxes=boxes if len(boxes) == passage.count_lines() else ())
 
 
 def match_line_breaks(piece: DocumentPiece, span: Span) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from mnemic.text.documents.boxes import Box
+
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and lone surrogates
 MIN_PIECE_LENGTH = 16_384  # characters; a piece may end at the next paragraph after it
 MAX_PIECE_LENGTH = 8 * MIN_PIECE_LENGTH  # of any piece that leaves the sandbox
@@ -41,6 +43,7 @@ class DocumentPiece(NamedTuple):
     anchors: tuple[Anchor, ...]
     page: int | None = None  # from 1; in a book without pages, the number of its part
     cuts: tuple[int, ...] | None = None  # ends of units such as rows; None: split by sentence
+    boxes: tuple[Box, ...] = ()  # of its lines, from the first on; empty: OCR has not read it
 
     def origin_of(self, position: int) -> int:
         """Return the position in the original of the piece's character at ``position``."""
@@ -51,6 +54,10 @@ class DocumentPiece(NamedTuple):
         """Return the original's line number of the piece's character at ``position``."""
         anchor = self.anchor_of(position)
         return anchor.line and anchor.line + self.text.count("\n", anchor.position, position)
+
+    def boxes_from(self, position: int) -> tuple[Box, ...]:
+        """Return the boxes of the lines from that of the character at ``position`` on."""
+        return self.boxes[max(self.line_of(position) - self.line_of(0), 0) :] if self.boxes else ()
 
     def anchor_of(self, position: int) -> Anchor:
         """Return the last anchor at or before ``position``."""
@@ -84,7 +91,7 @@ def find_split(piece: DocumentPiece, first: int, last: int) -> int:
 
 
 def slice_piece(piece: DocumentPiece, start: int, end: int) -> DocumentPiece:
-    """Return the piece of ``text[start:end]``, with its anchors and cuts."""
+    """Return the piece of ``text[start:end]``, with its anchors, cuts and boxes."""
     first, last = bisect_right(piece.anchors, (start, float("inf"))), bisect_right(piece.anchors, (end, -1))
     inner = (anchor._replace(position=anchor.position - start) for anchor in piece.anchors[first:last])
     anchors = (Anchor(0, piece.origin_of(start), piece.line_of(start)), *inner)
@@ -92,7 +99,8 @@ def slice_piece(piece: DocumentPiece, start: int, end: int) -> DocumentPiece:
     if cuts is not None:
         inside = [cut - start for cut in cuts[bisect_right(cuts, start) : bisect_right(cuts, end)]]
         cuts = (*inside, end - start) if inside[-1:] != [end - start] else tuple(inside)
-    return DocumentPiece(piece.text[start:end], anchors, piece.page, cuts)
+    num_lines = piece.line_of(end - 1) - piece.line_of(start) + 1
+    return DocumentPiece(piece.text[start:end], anchors, piece.page, cuts, piece.boxes_from(start)[:num_lines])
 
 
 def replace_unstorable(text: str) -> str:

@@ -16,6 +16,7 @@ from threading import Thread
 from typing import Any
 
 import mnemic
+from mnemic.text.documents.boxes import parse_box
 from mnemic.text.documents.kinds import PROGRAM_KINDS
 from mnemic.text.documents.limits import DEFAULT_LIMITS, MAX_NOTE_LENGTH, MAX_TITLE_LENGTH, TOO_MUCH_TEXT, Limits
 from mnemic.text.documents.open_file import OpenFile
@@ -55,13 +56,14 @@ class DocumentParser:
     """Read files, one after another, in a worker process; use it as a context manager.
 
     A worker that was stopped because of one file is replaced for the next one. Each file that runs
-    out of time halves the time of those that follow, so that many of them do not cost many times as
-    much as one.
+    out of time halves the time of those that follow, and text beyond what a file of its size has is
+    taken from an amount for all of them: many bombs do not cost many times as much as one.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self.num_timeouts = 0
+        self.spare_characters = limits.max_spare_characters
         self.may_start_programs = False
         self.worker: subprocess.Popen[str] | None = None
         self.scratch: TemporaryDirectory[str] | None = None  # of programs; this process removes it
@@ -83,7 +85,9 @@ class DocumentParser:
     def read_open_file(self, file: OpenFile, kind: str, password: str | None) -> Iterator[DocumentPart]:
         """Hand the descriptor of a file to the worker and yield what it reads."""
         num_bytes = file.stat.st_size
-        characters_left, seconds_left = self.limits.max_text(num_bytes), self.limits.max_seconds(num_bytes, kind)
+        limits = self.limits._replace(max_characters=min(self.limits.max_characters, self.spare_characters))
+        characters_left, seconds_left = limits.max_text(num_bytes), limits.max_seconds(num_bytes, kind)
+        spare_left = limits.characters_per_byte * num_bytes  # negative: taken from that of all files
         request = [kind, file.path.name, str(file.path.absolute()), password, characters_left, seconds_left]
         done = False
         try:
@@ -97,10 +101,12 @@ class DocumentParser:
                     break
                 document_part = parse_answer(answer)
                 characters_left -= len(document_part[0])
+                spare_left -= len(document_part[0])
                 if characters_left < 0:
                     raise DocumentError(TOO_MUCH_TEXT)
                 yield document_part
         finally:
+            self.spare_characters += min(spare_left, 0)
             if not done:  # the worker's remaining answers about this file are useless
                 self.stop_worker()
         if answer[0] == "error":
@@ -194,11 +200,11 @@ def parse_answer(answer: list[Any]) -> DocumentPart:
         kind, *values = answer
         if kind != "piece":
             return SHORT_PARTS[kind](replace_unstorable(values[0])[: 2 * MAX_TITLE_LENGTH])
-        text, anchors, page, cuts = values
+        text, anchors, page, cuts, boxes = values
         anchor_tuple = tuple(Anchor(*map(int, anchor)) for anchor in anchors)
-        piece = DocumentPiece(
-            replace_unstorable(text), anchor_tuple, page and int(page), None if cuts is None else tuple(map(int, cuts))
-        )
+        cut_tuple = None if cuts is None else tuple(map(int, cuts))
+        box_tuple = tuple(map(parse_box, boxes))
+        piece = DocumentPiece(replace_unstorable(text), anchor_tuple, page and int(page), cut_tuple, box_tuple)
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise DocumentError(f"reading it gave no document but {type(error).__name__}: {error}") from None
     if len(piece.text) > MAX_PIECE_LENGTH or not anchor_tuple or anchor_tuple[0].position != 0:

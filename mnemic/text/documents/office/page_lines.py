@@ -9,6 +9,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from mnemic.text.documents.office.fragment import Fragment
+from mnemic.text.documents.office.page_tables import name_tables
+
 # Gaps and distances are in ems: the height of the glyph's line box.
 SPACE_GAP = 0.13  # a wider gap between two glyphs is a space
 NO_GAP = 0.02  # a space between two glyphs with less room than this is none
@@ -38,22 +41,6 @@ class Glyph(NamedTuple):
     y_max: float
 
 
-class Fragment(NamedTuple):
-    """Glyphs of a line without a wide gap; ``row`` numbers the lines."""
-
-    text: str
-    x_min: float
-    y_min: float
-    x_max: float
-    y_max: float
-    first_word_width: float
-    row: int
-
-    @property
-    def height(self) -> float:
-        return self.y_max - self.y_min
-
-
 class Line(NamedTuple):
     """A line of a page as it is read, and the gap after it.
 
@@ -62,6 +49,8 @@ class Line(NamedTuple):
 
     text: str
     gap: str
+    bounds: tuple[float, float, float, float] | None = None  # x_min, y_min, x_max, y_max
+    is_row: bool = False  # of a table whose columns have names
 
 
 class FragmentBuilder:
@@ -216,14 +205,26 @@ def build_lines(fragments: Sequence[Fragment], page_width: float) -> list[Line]:
     margin = page_width - min(fragment.x_min for fragment in fragments)
     lines: list[Line] = []
     for column in columns:
-        rows = join_cells(column)
+        cell_rows = group_cells(column)
+        rows = [join_cells(cells) for cells in cell_rows]
         edge = find_edge(rows)
         if lines and goes_on(lines[-1].text, rows[0].text):
             lines[-1] = lines[-1]._replace(gap=" ")
-        for row, next_row in pairwise(rows):
-            lines.append(Line(row.text, find_gap(row, next_row, edge, margin if len(columns) == 1 else edge)))
-        lines.append(Line(rows[-1].text, "\n\n"))
+        gaps = [find_gap(*pair, edge, margin if len(columns) == 1 else edge) for pair in pairwise(rows)]
+        column_lines = [Line(row.text, gap, row[1:5]) for row, gap in zip(rows, [*gaps, "\n\n"])]
+        lines += name_rows(column_lines, cell_rows)
     return lines
+
+
+def name_rows(lines: Sequence[Line], cell_rows: Sequence[Sequence[Fragment]]) -> list[Line]:
+    """Give the cells of tables the names of their columns; each row is a unit."""
+    texts = name_tables(cell_rows)
+    named = list(lines)
+    for index, text in texts.items():
+        named[index] = lines[index]._replace(text=text, gap=lines[index].gap.replace(" ", "\n"), is_row=True)
+        if index and named[index - 1].gap == " ":
+            named[index - 1] = named[index - 1]._replace(gap="\n")
+    return named
 
 
 def goes_on(text: str, next_text: str) -> bool:
@@ -231,18 +232,23 @@ def goes_on(text: str, next_text: str) -> bool:
     return next_text[0].islower() and text[-1] not in ".!?:;"
 
 
-def join_cells(column: Sequence[Fragment]) -> list[Fragment]:
-    """Join the fragments of each line by tabs."""
-    rows: list[Fragment] = []
+def group_cells(column: Sequence[Fragment]) -> list[list[Fragment]]:
+    """Group the fragments of a column by line."""
+    rows: list[list[Fragment]] = []
     for fragment in column:
-        last = rows[-1] if rows else None
+        last = rows[-1][-1] if rows else None
         if last and last.row == fragment.row and fragment.x_min >= last.x_max:
-            y_max, y_min = max(last.y_max, fragment.y_max), min(last.y_min, fragment.y_min)
-            text = f"{last.text}\t{fragment.text}"
-            rows[-1] = last._replace(text=text, x_max=fragment.x_max, y_max=y_max, y_min=y_min)
+            rows[-1].append(fragment)
         else:
-            rows.append(fragment)
+            rows.append([fragment])
     return rows
+
+
+def join_cells(cells: Sequence[Fragment]) -> Fragment:
+    """Join the fragments of a line by tabs."""
+    y_min, y_max = min(cell.y_min for cell in cells), max(cell.y_max for cell in cells)
+    text = "\t".join(cell.text for cell in cells)
+    return cells[0]._replace(text=text, x_max=cells[-1].x_max, y_min=y_min, y_max=y_max)
 
 
 def find_edge(rows: Sequence[Fragment]) -> float:

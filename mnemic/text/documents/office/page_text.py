@@ -50,12 +50,12 @@ def build_page(lines: Sequence[Line], number: int | None, words: WordSet) -> Doc
         inner = line.text.partition(" ")[2] if _HYPHENATED.search(before.text) else line.text
         words.add_text(inner.rpartition(" ")[0] if _HYPHENATED.search(inner) else inner)
     text, cuts, anchors, unit_start = "", list[int](), list[Anchor](), 0
-    for index, (content, gap) in enumerate(join_hyphens(lines, words)):
+    for index, (content, gap, _, is_row) in enumerate(join_hyphens(lines, words)):
         if not text or text.endswith("\n\n"):
             anchors.append(Anchor(len(text), len(text), index + 1))
         text += content + (gap if gap.strip(" ") else "\n")
         if gap != " ":
-            cuts += find_ends(text, unit_start)
+            cuts += [len(text)] if is_row else find_ends(text, unit_start)
             unit_start = len(text)
     return DocumentPiece(text, tuple(anchors), number, tuple(cuts))
 
@@ -74,16 +74,16 @@ def join_hyphens(lines: Sequence[Line], words: WordSet) -> Iterator[Line]:
     The hyphen goes unless it belongs to the word, as in "command-line".
     """
     texts = [line.text for line in lines]
-    for index, gap in enumerate(line.gap for line in lines):
+    for index, (_, gap, bounds, is_row) in enumerate(lines):
         text = texts[index]
-        if _HYPHENATED.search(text):
+        if not is_row and _HYPHENATED.search(text):
             text = text[:-1] + "-"
             following = texts[index + 1] if index + 1 < len(texts) else ""
             rest, _, remainder = following.partition(" ")
             if gap != "\n\n" and rest and not _CONJUNCTION.match(following):
                 text = join_word(text, rest, words)
                 texts[index + 1] = remainder
-        yield Line(text.replace(HYPHEN, "-"), gap)
+        yield Line(text.replace(HYPHEN, "-"), gap, bounds, is_row)
 
 
 def join_word(text: str, rest: str, words: WordSet) -> str:

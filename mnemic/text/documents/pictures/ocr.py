@@ -6,7 +6,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mnemic.text.documents.office.page_lines import Fragment, build_lines
+from mnemic.text.chinese import han_fraction
+from mnemic.text.documents.boxes import Box, make_box
+from mnemic.text.documents.office.fragment import Fragment
+from mnemic.text.documents.office.page_lines import Line, build_lines
 from mnemic.text.documents.office.page_text import WordSet, build_page
 from mnemic.text.documents.piece import DocumentError, DocumentPiece
 
@@ -14,6 +17,7 @@ INSTALL_OCR = "pip install 'mnemic[ocr]' reads it"
 MAX_SIDE = 3000  # pixels; a larger picture is scaled down
 MAX_DETECTION_SIDE = 1600  # pixels; lines are found in a smaller copy, and read in the picture
 GOOD_SCORE = 0.75  # of an upright picture, on average
+SIDEWAYS = 0.5  # factor of the score of a picture whose lines run up or down
 STEPS = ("Det", "Rec")  # find lines, read them
 
 
@@ -26,6 +30,14 @@ class TextBox(NamedTuple):
     x_max: float
     bottom: float
     score: float
+
+
+class UprightText(NamedTuple):
+    """The lines of text in an image, turned until they could be read."""
+
+    boxes: list[TextBox]
+    size: tuple[int, int]  # height and width of the turned image
+    num_turns: int  # counterclockwise
 
 
 def has_ocr() -> bool:
@@ -72,25 +84,44 @@ def find_boxes(image: Any) -> list[TextBox]:
 
 def read_image(image: Any, page: int | None = None) -> Iterator[DocumentPiece]:
     """Read the text of an image in reading order; its lines are numbered from 1."""
-    boxes, (height, width) = find_upright(image)
-    lines = build_lines(build_fragments(boxes, height), width)
+    upright = find_upright(image)
+    height, width = upright.size
+    lines = build_lines(build_fragments(upright.boxes, height), width)
     if lines:
-        yield build_page(lines, page, WordSet())
+        piece = build_page(lines, page, WordSet())
+        yield piece._replace(boxes=tuple(locate_line(line, upright) for line in lines))
 
 
-def find_upright(image: Any) -> tuple[list[TextBox], tuple[int, int]]:
-    """Find the lines of an image, turned if needed, and its height and width."""
+def locate_line(line: Line, upright: UprightText) -> Box:
+    """Return the box of a line in the image before it was turned."""
+    assert line.bounds is not None, "a line is made of fragments"
+    (x_min, y_min, x_max, y_max), (height, width) = line.bounds, upright.size
+    box = make_box(x_min / width, 1 - y_max / height, x_max / width, 1 - y_min / height)
+    return box.turn(upright.num_turns)
+
+
+def find_upright(image: Any) -> UprightText:
+    """Find the lines of an image, turned if needed."""
     import numpy
 
-    best: tuple[float, list[TextBox], tuple[int, int]] = (-1.0, [], image.shape[:2])
+    best, best_score = UprightText([], image.shape[:2], 0), -1.0
     for num_turns in (0, 2, 1, 3):
+        if num_turns == 2 and is_sideways(best.boxes):
+            continue
         turned = numpy.ascontiguousarray(numpy.rot90(image, num_turns))
         boxes = find_boxes(turned)
-        score = sum(box.score for box in boxes) / max(len(boxes), 1)
-        best = max(best, (score, boxes, turned.shape[:2]), key=lambda result: result[0])
+        score = sum(box.score for box in boxes) / max(len(boxes), 1) * (SIDEWAYS if is_sideways(boxes) else 1)
+        if score > best_score:
+            best, best_score = UprightText(boxes, turned.shape[:2], num_turns), score
         if not boxes or score >= GOOD_SCORE:
             break
-    return best[1], best[2]
+    return best
+
+
+def is_sideways(boxes: list[TextBox]) -> bool:
+    """Check whether most lines run up or down; rapidocr reads those, but not in order."""
+    lines = [box for box in boxes if len(box.text) > 2 and not han_fraction(box.text)]  # Chinese may run down
+    return sum(box.bottom - box.top > box.x_max - box.x_min for box in lines) > len(boxes) / 2
 
 
 def build_fragments(boxes: list[TextBox], height: float) -> list[Fragment]:

@@ -1,0 +1,113 @@
+"""Distillation: a student learns from the soft labels of trained teachers.
+
+Shapes: b texts or windows, c classes, columns or tags, … one axis more for spans and tags.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.models import IGNORE
+from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
+from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
+from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss, squared_error
+from mnemic.recipe import ConfigError, build
+from mnemic.respond.merge_windows import average_windows
+
+# Losses of right labels, which call the network once and have ``batch.targets``.
+HARD_LOSSES: dict[str, Callable[..., Any]] = {
+    "classes": ClassLoss,
+    "numbers": NumberLoss,
+    "retrieve-and-read": RetrieveAndReadLoss,
+    "spans": SpanLoss,
+    "tags": TagLoss,
+}
+
+
+class DistilLoss:
+    """The loss of the right labels, mixed with a loss of teachers' soft labels.
+
+    ``(1 - soft_weight) · hard + soft_weight · soft`` (Hinton et al. 2015, arXiv:1503.02531, section
+    2). ``hard`` is the objective of the data; ``soft`` is ``temperature``² times the cross-entropy
+    between the probabilities of teacher and student, both at that temperature: without the factor
+    its gradient would shrink as the temperature grows. The soft labels of several teachers are the
+    mean of their probabilities. A number's soft label is the teachers' mean prediction, compared by
+    squared error, without a temperature. For answers both ends have soft labels, of which "no
+    answer" is one; ``retrieve-and-read`` has them for its answers, not for its retrieval.
+    """
+
+    needs_teacher = True
+    wraps = "hard"
+
+    def __init__(
+        self,
+        *,
+        hard: Mapping[str, Any],
+        soft_weight: float = 0.5,
+        temperature: float = 2.0,
+        teachers: Sequence[nn.Module] = (),
+    ) -> None:
+        if not 0 <= soft_weight <= 1 or not temperature > 0:
+            values = f"soft_weight = {soft_weight}, temperature = {temperature}"
+            raise ConfigError(f"distil takes a soft_weight from 0 to 1 and a temperature above 0, not {values}")
+        self.hard = build(HARD_LOSSES, hard)
+        self.weights = {"hard": 1 - soft_weight, "soft": soft_weight}
+        self.temperature, self.teachers = temperature, tuple(teachers)
+
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
+        recorder = OutputRecorder(network)
+        hard = self.hard(recorder, batch, carried)
+        with torch.no_grad():
+            teacher_logits = [teacher(batch.inputs).logits for teacher in self.teachers]
+        soft = soft_label_loss(recorder.output.logits, teacher_logits, batch, self.temperature)
+        loss = sum_weighted({"hard": hard, "soft": soft}, self.weights)
+        return loss._replace(carried=hard.carried, means={**(loss.means or {}), **(hard.means or {})})
+
+
+class OutputRecorder:
+    """Call a network and keep its last output, for a second loss."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network
+        self.output: Any = None
+
+    def __call__(self, inputs: Any) -> Any:
+        self.output = self.network(inputs)
+        return self.output
+
+
+def soft_label_loss(logits: Tensor, teacher_logits: Sequence[Tensor], batch: Any, temperature: float) -> Loss:
+    """Compare a student with its teachers at every target that is not IGNORE.
+
+    Windows of a text are merged where the text has one target. Targets say where to compare;
+    their values are not used.
+    """
+    if batch.targets.dim() == 1:
+        logits, *teacher_logits = (
+            average_windows(values, batch.owner, len(batch.targets)) for values in (logits, *teacher_logits)
+        )
+    is_valid = batch.targets != IGNORE
+    if batch.targets.is_floating_point():
+        predictions = torch.stack(tuple(teacher_logits)).mean(0).squeeze(-1)
+        return Loss(*squared_error(logits, predictions.masked_fill(~is_valid, IGNORE)))
+    return Loss(*soft_cross_entropy(logits, average_probabilities(teacher_logits, temperature), is_valid, temperature))
+
+
+def average_probabilities(teacher_logits: Sequence[Tensor], temperature: float) -> Tensor:
+    """Average the teachers' probabilities at a temperature, b … c."""
+    return torch.stack([(logits.float() / temperature).softmax(-1) for logits in teacher_logits]).mean(0)
+
+
+def soft_cross_entropy(
+    logits: Tensor, probabilities: Tensor, is_valid: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """Return the summed cross-entropy with soft labels times temperature², and its count.
+
+    ``logits`` and ``probabilities`` b … c, ``is_valid`` b …
+    """
+    log_probs = (logits.float() / temperature).log_softmax(-1)
+    log_probs = log_probs.masked_fill(probabilities == 0, 0)  # masked tokens: 0 times -infinity
+    losses = -(probabilities * log_probs).sum(-1)  # b …
+    return temperature**2 * (losses * is_valid).sum(), is_valid.sum()
