@@ -30,6 +30,17 @@ def test_settings_are_written_and_shown(config_file: Path) -> None:
     assert lines == ["# mine", 'exclude = ["old/*", "*.bak"]', "confidence = 1.0", 'reader = "reader"']
 
 
+def test_defaults_are_shown_until_they_are_replaced(config_file: Path) -> None:
+    lines = {line.split()[1]: line for line in run("config").out.splitlines() if "│" in line}
+    assert "(1)" in lines["hops"]
+    assert "(0.3)" in lines["confidence"]
+    assert "(reader)" in lines["reader"]
+    run("config", "set", "hops", "2")
+    lines = {line.split()[1]: line for line in run("config").out.splitlines() if "│" in line}
+    assert "(" not in lines["hops"]
+    assert " 2 " in lines["hops"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -208,7 +208,8 @@ def test_upkeep(desk: Path) -> None:
     assert "embedder   hashed-ngrams" in run("stats", *options).out
     assert run("export-memory", "all.jsonl", *options).out == "3 documents written to all.jsonl\n"
     command = ("import-memory", "all.jsonl", "--memory", "new.db", "--embedder", "none")
-    assert run(*command).out == "3 documents in new.db\n"
+    assert run(*command).out == "3 new documents; 3 documents in new.db\n"
+    assert run(*command).out == "0 new documents (3 were there already); 3 documents in new.db\n"
     report = run("check", "--memory", "new.db", "--json").json
     assert report == {"memory": "new.db", "faults": [], "left_out": [], "why": ""}
 

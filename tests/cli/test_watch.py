@@ -85,7 +85,7 @@ def test_a_broken_file_has_one_line_until_it_changes(tmp_path: Path, capsys: pyt
             watcher.pending = {folder}
             watcher.remember_pending()
         assert capsys.readouterr().out.count("  broken  ") == 1
-        (folder / "a.docx").write_bytes(b"")
+        (folder / "a.docx").write_bytes(b"still no zip file")
         watcher.pending = {folder}
         watcher.remember_pending()
         assert capsys.readouterr().out.count("  broken  ") == 1

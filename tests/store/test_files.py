@@ -88,6 +88,19 @@ def test_what_is_broken_is_told_and_the_rest_remembered(memory: Memory, folder: 
     assert memory.document(folder / "half.epub").notes == ("part 2 has no text",)
 
 
+def test_an_empty_file_of_a_folder_is_passed_over(memory: Memory, folder: Path) -> None:
+    """Python's __init__.py and marker files are meant to be empty; one that is named is not."""
+    path = write(folder / "marker.txt", "")
+    assert outcomes(memory.remember(folder))["marker.txt"] == "skipped"
+    assert outcomes(memory.remember(path)) == {"marker.txt": "broken"}
+    write(path, "The marker says 42.")
+    assert outcomes(memory.remember(folder))["marker.txt"] == "new"
+    write(path, "", age=0)
+    (emptied,) = memory.remember(path)
+    assert (emptied.outcome, emptied.notes) == ("broken", ("there is no text in it",))
+    assert memory.search("marker")[0].text == "The marker says 42."  # what it was is not lost
+
+
 def shut(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Let nobody look into a folder; root may look into every other one."""
 

@@ -285,7 +285,7 @@ def test_files_of_the_kernel(memory: Memory, folder: Path) -> None:
     """Reading /proc/kmsg waits for the next message of the kernel."""
     with limit_time(30):
         (step, _) = memory.remember("/proc/kmsg", folder / "a.txt")
-    assert (step.outcome, step.notes) == ("broken", ("there is no text in it",))
+    assert (step.outcome, step.notes) == ("broken", ("the file is empty",))
 
 
 def test_bombs_cost_the_others_nothing(memory: Memory, folder: Path) -> None:

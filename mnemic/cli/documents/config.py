@@ -1,12 +1,18 @@
 """``mnemic config``: show and change the user's settings."""
 
 import os
+from collections.abc import Callable
+from inspect import signature
 from typing import Annotated, Any, Literal
 
 from mnemic.cli import options as opt
 from mnemic.cli.config import SETTINGS, find_config_file, load_config, parse_value, write_setting
+from mnemic.cli.documents.ask import ask
 from mnemic.cli.documents.common import shorten_path
+from mnemic.cli.documents.remember import remember
 from mnemic.cli.render.console import Styled, print_json, print_table, print_text
+
+COMMANDS: dict[str, Callable[..., Any]] = {"ask": ask, "remember": remember}  # that have a setting's option
 
 Action = Literal["show", "set", "unset", "path"]
 ACTION_HELP = "show all, set KEY VALUE, unset KEY, or print the path of the file."
@@ -51,7 +57,17 @@ def show_settings() -> None:
     for key, setting in SETTINGS.items():
         value = values.get(key)
         text = " ".join(value) if isinstance(value, list) else "" if value is None else str(value)
+        default = find_default(key) if value is None else ""
         note = f"{setting.help}; MNEMIC_MEMORY={memory} beats it" if key == "memory" and memory else setting.help
-        rows.append([key, Styled(text, "bold"), Styled(note, "dim")])
-    print_table(["setting", "value", ""], rows)
+        rows.append([key, Styled(default, "dim") if default else Styled(text, "bold"), Styled(note, "dim")])
+    print_table(["setting", "value", ""], rows, caption="values in brackets are the defaults")
     print_text(f"{shorten_path(str(path))}{'' if path.is_file() else ' (not written yet)'}", style="dim")
+
+
+def find_default(key: str) -> str:
+    """Return the default of a setting in brackets; empty without one."""
+    if key == "memory":
+        return f"({opt.MEMORY_DEFAULT})"
+    command = COMMANDS.get(next(iter(SETTINGS[key].commands)))
+    default = signature(command).parameters[key].default if command else None
+    return "" if default is None else f"({default})"

@@ -73,8 +73,11 @@ def import_memory(
     Example: mnemic import-memory backup.jsonl --memory new.db
     """
     with open_memory(address, embedder) as memory, ProgressBars("documents") as bars:
+        num_new = num_known = 0
         for step in memory.take(file):
             bars.show("reading", step.done, step.total)
+            num_new, num_known = num_new + step.is_new, num_known + (not step.is_new)
         count = memory.stats().documents
-    print_json({"memory": str(memory.path), "documents": count})
-    print_text(f"{count} documents in {shorten_path(str(memory.path))}")
+    print_json({"memory": str(memory.path), "documents": count, "new": num_new, "known": num_known})
+    known = f" ({num_known} were there already)" if num_known else ""
+    print_text(f"{num_new} new documents{known}; {count} documents in {shorten_path(str(memory.path))}")

@@ -27,6 +27,7 @@ class ExportProgress(NamedTuple):
 
     done: int
     total: int
+    is_new: bool = True  # of an import: whether the document was not there before
 
 
 def write_export(store: Store, path: Path) -> Iterator[ExportProgress]:
@@ -70,7 +71,7 @@ def import_export(store: Store, embedder: Embedder | None, path: Path) -> Iterat
             document = record.document
             if identify_document(document) in known_documents:
                 deque(passages, maxlen=0)  # skip its lines
-                yield ExportProgress(reader.num_bytes, total_bytes)
+                yield ExportProgress(reader.num_bytes, total_bytes, is_new=False)
                 continue
             linked = document._replace(previous=imported_ids.get(document.previous or 0))
             with store.transaction():

@@ -51,6 +51,7 @@ from mnemic.text.documents import (
 )
 
 NO_TEXT = "there is no text in it"
+EMPTY_FILE = "the file is empty"  # in a folder it is passed over
 MAX_REASONS = 5  # that the message about a file without text has
 
 
@@ -116,7 +117,8 @@ class RememberRun:
                 self.done = done_before + size
             except (DocumentError, OSError, MemoryError) as error:
                 reason = describe_error(error)
-                is_skipped = find_install_command(reason) and not listing.is_given(path)
+                is_optional = reason == EMPTY_FILE or find_install_command(reason)
+                is_skipped = is_optional and not listing.is_given(path)
                 yield self.make_step(path, "skipped" if is_skipped else "broken", notes=(reason,))
         yield from self.flush_pending()
         for file in listing.skipped:
@@ -134,7 +136,7 @@ class RememberRun:
                 yield self.make_step(path, "unchanged", known_record.document)
                 return
             if not file.stat.st_size:
-                raise DocumentError(NO_TEXT)
+                raise DocumentError(NO_TEXT if known_record else EMPTY_FILE)
             digest = file.hash_content()
             if any(pending.digest == digest for pending in self.pending):
                 yield from self.flush_pending()
