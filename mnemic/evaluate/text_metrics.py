@@ -14,6 +14,7 @@ from mnemic.data.corpora import CorpusDataset
 from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
+from mnemic.evaluate.view_metrics import compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
 from mnemic.objectives.masking import TokenMasking
@@ -198,6 +199,7 @@ def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> M
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "masked": compute_masked_token_metrics,
     "perplexity": compute_perplexity,
+    "views": compute_view_metrics,
 }
 FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "classes": compute_classification_metrics,
