@@ -9,8 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.text_tasks.batches import TextDataset
+from mnemic.data.text_tasks.encode_windows import encode_labeled
+from mnemic.data.text_tasks.examples import LabeledExample
 from mnemic.predict.windows import compute_text_vectors
 from mnemic.recipe import ConfigError
+from mnemic.text import WindowOptions
 
 RECALL_RANKS = (1, 5)
 TEXTS_PER_BATCH = 1000  # compared with each other at once; changes memory use, not results
@@ -33,6 +36,20 @@ def compute_view_metrics(network: nn.Module, dataset: TextDataset) -> dict[str, 
     values["alignment"] = float((first - second[gold]).square().sum(1).mean())
     values["uniformity"] = compute_uniformity(first)
     return values
+
+
+def compute_pair_cosines(network: nn.Module, dataset: TextDataset) -> Tensor:
+    """Compute the cosine of both texts of each example, n."""
+    if any(example.pair is None for example in dataset.examples):
+        raise ConfigError("a network that embeds predicts numbers for pairs of texts: set data.kind=pairs")
+    max_tokens = int(dataset.window_starts.diff().max())  # a text has less than its pair
+    options = WindowOptions(max_tokens, max_tokens // 4)
+    first, second = (
+        encode_labeled([LabeledExample(text, None, "") for text in texts], dataset.tokenizer, options, labels=())
+        for texts in ([row.text for row in dataset.examples], [row.pair for row in dataset.examples])
+    )
+    vectors = [compute_text_vectors(network, texts.to(dataset.device)) for texts in (first, second)]
+    return (vectors[0] * vectors[1]).sum(1)
 
 
 def rank_partners(first: Tensor, second: Tensor, gold: Tensor, groups: Tensor) -> Tensor:

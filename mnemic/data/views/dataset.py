@@ -12,7 +12,7 @@ from mnemic.data.contract import Data, Layout, LoadedData, Names, Split, check_m
 from mnemic.data.corpora.document_files import DocumentFiles
 from mnemic.data.corpora.read_documents import Corpus
 from mnemic.data.text_tasks.batches import TextDataset
-from mnemic.data.text_tasks.examples import TextError
+from mnemic.data.text_tasks.examples import AnsweredPair, TextError
 from mnemic.data.text_tasks.retrieval import compute_spans
 from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS, WORDPIECE, WindowFiles
 from mnemic.data.views.batches import ViewDataset, make_text_pool
@@ -114,8 +114,9 @@ class MatchFiles(WindowFiles):
 
     ``columns`` names those of the ``first`` and ``second`` text; several are joined by a blank.
     Texts that are equal but for case and blanks are one, and all texts that are linked by pairs
-    are no negatives of each other. ``negatives_file`` has mined hard negatives, of which
-    each pair of a batch adds ``negatives``. Linked pairs are in one split.
+    are no negatives of each other. ``negatives_file`` has mined hard negatives (see ``mnemic data
+    negatives``), of which each pair of a batch adds ``hard_negatives``. Linked pairs are in one
+    split.
     """
 
     response: ClassVar[str] = "vector"
@@ -125,12 +126,12 @@ class MatchFiles(WindowFiles):
     suggestions: ClassVar[Names] = SUGGESTIONS
     columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     negatives_file: str = ""
-    negatives: int = 1
+    hard_negatives: int = 1
     test_file: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_minimum("negatives", self.negatives, 1)
+        check_minimum("hard_negatives", self.hard_negatives, 1)
 
     def read_file(self, path: Path) -> list[TextPair]:
         """Read the pairs of one file."""
@@ -158,6 +159,10 @@ class MatchFiles(WindowFiles):
         pairs = self.read_split(split)
         return make_evaluation_dataset(pairs, number_groups(pairs), tokenizer, self.window_options)
 
+    def list_answered_pairs(self) -> list[AnsweredPair]:
+        """List the training pairs, to mine hard negatives for them."""
+        return [AnsweredPair(*pair) for pair in self.read_split("train")]
+
     def make_training_dataset(self, pairs: Sequence[TextPair], tokenizer: Tokenizer) -> ViewDataset:
         """Encode the pairs and their hard negatives, each text once."""
         negatives_of = read_negatives(Path(self.negatives_file).expanduser()) if self.negatives_file else {}
@@ -178,6 +183,6 @@ class MatchFiles(WindowFiles):
             texts=torch.tensor([[index[text] for text in pair] for pair in pairs]).view(-1, 2),
             text_ids=torch.tensor([groups[simplify(text)] for text in texts]),
             negatives=torch.tensor([index[text] for row in negatives for text in row], dtype=torch.long),
-            negative_ranges=compute_spans(negatives), num_negatives=self.negatives if negatives_of else 0,
+            negative_ranges=compute_spans(negatives), num_negatives=self.hard_negatives if negatives_of else 0,
             max_tokens=self.length,
         )  # fmt: skip
