@@ -6,7 +6,9 @@ Shapes: w windows, n pairs of views, m hard negatives, k keys of the batch, d wi
 from typing import Any, Literal
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.nn.functional import all_gather as all_gather_with_gradient
 from torch.utils._pytree import tree_map
 from torch.utils.checkpoint import checkpoint
 
@@ -23,6 +25,7 @@ class ContrastLoss:
     views, or "info-nce" (Gao et al. 2021, SimCSE; Karpukhin et al. 2020), where the first looks for
     the second among second views. Hard negatives are more candidates in both. Equal texts are no
     negatives of each other, nor are views with a cosine above ``max_cosine``, if it is below 1.
+    Processes that train together contrast all their pairs; each has its own hard negatives.
     """
 
     contrasts_batch = True
@@ -45,10 +48,10 @@ class ContrastLoss:
         with torch.autocast(vectors.device.type, enabled=False):
             first, second, negatives = vectors.split([count, count, num_negatives])
             return self.compute_loss(
-                first,
-                second,
+                gather_rows_of_processes(first),
+                gather_rows_of_processes(second),
                 temperature=self.temperature,
-                text_ids=batch.text_ids,
+                text_ids=gather_rows_of_processes(batch.text_ids),
                 negatives=negatives,
                 negative_ids=batch.negative_ids,
                 max_cosine=self.max_cosine,
@@ -99,6 +102,17 @@ def compute_vectors(network: Any, inputs: WindowBatch, num_shards: int = 1) -> T
         return compute_shard(inputs)
     shards = [slice_windows(inputs, rows) for rows in torch.arange(len(inputs.tokens)).chunk(num_shards)]
     return torch.cat([checkpoint(compute_shard, shard, use_reentrant=False) for shard in shards])
+
+
+def gather_rows_of_processes(rows: Tensor) -> Tensor:
+    """Concatenate the rows of all processes; gradients go back to where the rows come from."""
+    if not dist.is_initialized() or dist.get_world_size() == 1:
+        return rows
+    if rows.requires_grad:
+        return torch.cat(all_gather_with_gradient(rows.contiguous()))
+    gathered = [torch.empty_like(rows) for _ in range(dist.get_world_size())]
+    dist.all_gather(gathered, rows.contiguous())
+    return torch.cat(gathered)
 
 
 def slice_windows(inputs: WindowBatch, rows: Tensor) -> WindowBatch:

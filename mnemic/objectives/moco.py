@@ -13,7 +13,7 @@ from mnemic.models import WindowBatch
 from mnemic.models.contract import unwrap_network
 from mnemic.objectives.contract import CarriedState, Loss
 from mnemic.objectives.contrast import info_nce, is_too_similar
-from mnemic.objectives.contrast_views import check_similarity, compute_vectors, slice_windows
+from mnemic.objectives.contrast_views import check_similarity, compute_vectors, gather_rows_of_processes, slice_windows
 from mnemic.recipe import ConfigError
 
 EMPTY = -1  # the text number of a slot of the queue that has no key yet
@@ -28,7 +28,8 @@ class MoCoLoss:
     and has no gradient. The last ``queue`` keys are the negatives; those of a batch enter after its
     loss, in place of the oldest. Slots that are empty or hold an equal text are left out, so the
     first batch has no negatives but hard ones, and no loss without these. Queue and weights are
-    carried from batch to batch; a finished network knows nothing of them.
+    carried from batch to batch; a finished network knows nothing of them. Processes that train
+    together fill one queue.
     """
 
     contrasts_batch = True
@@ -66,7 +67,7 @@ class MoCoLoss:
             queue = start_queue(self.queue, keys) if carried is None else carried
             loss = self.contrast(queries, keys, torch.cat([queue["queue"], negatives]),
                                  batch.text_ids, torch.cat([queue["queue_ids"], batch.negative_ids]))  # fmt: skip
-        queue = enqueue(queue, keys, batch.text_ids)
+        queue = enqueue(queue, gather_rows_of_processes(keys), gather_rows_of_processes(batch.text_ids))
         return loss._replace(carried=queue | {f"{MOMENTUM_PREFIX}{name}": weight for name, weight in weights.items()})
 
     def contrast(self, queries: Tensor, keys: Tensor, others: Tensor, text_ids: Tensor, other_ids: Tensor) -> Loss:
