@@ -167,7 +167,7 @@ def shared_special_tokens(tokenizer: Tokenizer) -> tuple[list[int], list[int], l
 
 def compute_spans(sequences: Sequence[Sized]) -> Tensor:
     """Return the start and length of each sequence in their concatenation: m 2."""
-    counts = torch.tensor([len(sequence) for sequence in sequences])
+    counts = torch.tensor([len(sequence) for sequence in sequences], dtype=torch.long)
     return torch.stack([counts.cumsum(0) - counts, counts], 1)
 
 
