@@ -253,6 +253,8 @@ def test_columns_are_joined_and_named(tmp_path: Path) -> None:
     assert match_files(tmp_path, rows).read_split("train") == [("A pool?", "Yes.")]
     columns = {"first": ["entity", "question"], "second": "answer"}
     assert match_files(tmp_path, rows, columns=columns).read_split("train") == [("Hotel A A pool?", "Yes.")]
+    rows.append({"question": "A bar?", "answer": "No."})
+    assert match_files(tmp_path, rows, columns=columns).read_split("train")[1] == ("A bar?", "No.")
     for columns, message in (
         ({"first": "title"}, "no column 'title'; it has entity, question, answer"),
         ({"third": "title"}, "data.columns takes first and second, not 'third'"),

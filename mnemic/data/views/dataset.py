@@ -112,11 +112,11 @@ class ViewFiles(DocumentFiles):
 class MatchFiles(WindowFiles):
     """Pairs of texts that belong together, such as questions and answers: .jsonl, .tsv or .csv.
 
-    ``columns`` names those of the ``first`` and ``second`` text; several are joined by a blank.
-    Texts that are equal but for case and blanks are one, and all texts that are linked by pairs
-    are no negatives of each other. ``negatives_file`` has mined hard negatives (see ``mnemic data
-    negatives``), of which each pair of a batch adds ``hard_negatives``. Linked pairs are in one
-    split.
+    ``columns`` names those of the ``first`` and ``second`` text; several are joined by a blank,
+    where a row has them. Texts that are equal but for case and blanks are one, and all texts that
+    are linked by pairs are no negatives of each other. ``negatives_file`` has mined hard negatives
+    (see ``mnemic data negatives``), of which each pair of a batch adds ``hard_negatives``. Linked
+    pairs are in one split.
     """
 
     response: ClassVar[str] = "vector"

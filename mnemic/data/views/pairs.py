@@ -37,12 +37,15 @@ def read_pairs(path: Path, columns: Mapping[str, Any]) -> list[TextPair]:
 
 
 def join_columns(row: TableRow, role: str, columns: Mapping[str, Any], location: str) -> str:
-    """Join the texts of a role's columns with blanks; they must not be empty together."""
-    names = columns.get(role) or next((name for name in USUAL_COLUMNS[role] if name in row), None)
-    names = [names] if isinstance(names, str) else names
-    if not names or (missing := [name for name in names if name not in row]):
-        wanted = f"no column {missing[0]!r}" if names else f"no column for the {role} text"
-        raise TextError(f"{location}: {wanted}; it has {', '.join(map(str, row))}. Name it with data.columns.{role}")
+    """Join the texts of a role's columns with blanks; a row need not have all of several."""
+    usual = [name for name in USUAL_COLUMNS[role] if name in row][:1]
+    choice = columns.get(role, usual)
+    names = [name for name in ([choice] if isinstance(choice, str) else choice) if name in row]
+    if not names:
+        expected = f"{choice!r}" if choice else f"for the {role} text"
+        raise TextError(
+            f"{location}: no column {expected}; it has {', '.join(map(str, row))}. Name it with data.columns.{role}"
+        )
     text = " ".join(format_value(row[name]) for name in names).strip()
     if not text:
         raise TextError(f"{location}: the {role} text is empty; leave the pair out")
