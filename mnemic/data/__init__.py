@@ -11,6 +11,7 @@ from mnemic.data.long_context.dataset import LongDocuments, LongRecall, LongStor
 from mnemic.data.seq2seq.dataset import GeneratedDates, Seq2SeqFiles
 from mnemic.data.text_tasks.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
 from mnemic.data.text_tasks.retrieval import ArticleFiles
+from mnemic.data.views.dataset import MatchFiles, ViewFiles
 
 DATASETS: dict[str, type[Any]] = {
     "babi": StoryFolder,
@@ -23,6 +24,8 @@ DATASETS: dict[str, type[Any]] = {
     "tags": TagFiles,
     "retrieval": ArticleFiles,
     "corpus": CorpusFiles,
+    "views": ViewFiles,
+    "matches": MatchFiles,
     "language-modeling": LanguageModelFiles,
     "seq2seq": Seq2SeqFiles,
     "dates": GeneratedDates,

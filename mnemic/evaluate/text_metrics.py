@@ -14,6 +14,7 @@ from mnemic.data.corpora import CorpusDataset
 from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
+from mnemic.evaluate.view_metrics import compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
 from mnemic.objectives.masking import TokenMasking
@@ -61,8 +62,15 @@ def compute_classification_metrics(network: nn.Module, dataset: TextDataset) -> 
 
 
 def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
-    """Compute Pearson's and Spearman's correlation of predicted numbers and targets."""
-    predictions, targets = (compute_class_logits(network, dataset).squeeze(1).tolist(), dataset.targets.tolist())
+    """Compute Pearson's and Spearman's correlation of predicted numbers and targets.
+
+    A network that rates nothing but embeds predicts the cosine of the two texts of a pair.
+    """
+    targets = dataset.targets.tolist()
+    if "rate" in network.respond.methods:  # type: ignore[operator, union-attr]
+        predictions = compute_class_logits(network, dataset).squeeze(1).tolist()
+    else:
+        predictions = compute_pair_cosines(network, dataset).tolist()
     return {
         "pearson": metrics.pearson_correlation(predictions, targets),
         "spearman": metrics.spearman_correlation(predictions, targets),
@@ -198,6 +206,7 @@ def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> M
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "masked": compute_masked_token_metrics,
     "perplexity": compute_perplexity,
+    "views": compute_view_metrics,
 }
 FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "classes": compute_classification_metrics,

@@ -8,8 +8,10 @@ from mnemic.objectives.answers import AnswersLoss
 from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
 from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
+from mnemic.objectives.contrast_views import ContrastLoss
 from mnemic.objectives.distil import DistilLoss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
+from mnemic.objectives.moco import MoCoLoss
 from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining import PretrainingLoss
 from mnemic.objectives.ranking import RankingLoss
@@ -23,8 +25,10 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answer+gates": AnswerAndGatesLoss,
     "bert-mass": BertMassLoss,
     "classes": ClassLoss,
+    "contrast": ContrastLoss,
     "distil": DistilLoss,
     "masked": PretrainingLoss,
+    "moco": MoCoLoss,
     "next-token": NextTokenLoss,
     "segment-next-token": NextWordLoss,
     "numbers": NumberLoss,

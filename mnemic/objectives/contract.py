@@ -3,6 +3,8 @@
 An objective is called with ``(network, batch, carried)`` and returns a ``Loss``. Class attribute
 ``replaces``, if it has one: the kind of objective whose data and responses fit it, too.
 ``needs_teacher``: its constructor takes ``teachers``, the networks of a recipe's ``[teacher]``.
+``contrasts_batch``: its loss compares all examples of a batch. ``train.accumulate`` then divides
+the work and not the loss: the constructor takes the number of ``shards``, and the ``batch`` size.
 ``wraps``: its option that is another objective, which decides what data fits. The table of
 objectives is ``OBJECTIVES`` in ``mnemic.objectives``.
 """

@@ -30,7 +30,7 @@ def info_nce(
     >>> round(float(loss.total), 4)  # log(1 + 1/e)
     0.3133
     """
-    logits = similarities.float() / temperature
+    logits = similarities.to(torch.promote_types(similarities.dtype, torch.float32)) / temperature
     columns, positives = torch.arange(logits.shape[1], device=logits.device), gold_keys.clamp(min=0)
     is_false = torch.zeros_like(logits, dtype=torch.bool) if hidden is None else hidden
     if key_ids is not None:
@@ -39,19 +39,49 @@ def info_nce(
     return Loss(*cross_entropy(logits.masked_fill(is_false & ~is_positive, float("-inf")), gold_keys))
 
 
-def nt_xent(first: Tensor, second: Tensor, *, temperature: float, text_ids: Tensor | None = None) -> Loss:
+def nt_xent(
+    first: Tensor,
+    second: Tensor,
+    *,
+    temperature: float,
+    text_ids: Tensor | None = None,
+    negatives: Tensor | None = None,
+    negative_ids: Tensor | None = None,
+    max_cosine: float = 1.0,
+) -> Loss:
     """Contrast two views of each text with all other views: NT-Xent (Chen et al. 2020).
 
     ``first`` and ``second`` n d are the vectors of the views. Each of the 2n views has 2n - 2
-    negatives, among them those of its own side. As ``info_nce`` with cosines, where a view is no
-    candidate for itself. Texts with the same ``text_ids`` (n) are no negatives of each other.
+    negatives, among them those of its own side, and the hard ``negatives`` (m d) of all. As
+    ``info_nce`` with cosines, where a view is no candidate for itself. Texts with the same
+    ``text_ids`` (n) and ``negative_ids`` (m) are no negatives of each other, nor are views with a
+    cosine above ``max_cosine``, if that is below 1.
     """
-    vectors = nn.functional.normalize(torch.cat([first, second]).float(), dim=1)  # 2n d
-    columns = torch.arange(len(vectors), device=vectors.device)
+    views, candidates = stack_candidates(torch.cat([first, second]), negatives)
+    columns = torch.arange(len(candidates), device=views.device)
+    cosines = views @ candidates.mT
     return info_nce(
-        vectors @ vectors.mT,
-        columns.roll(len(first)),
+        cosines,
+        columns[: len(views)].roll(len(first)),
         temperature=temperature,
-        key_ids=None if text_ids is None else text_ids.repeat(2),
-        hidden=columns == columns.unsqueeze(1),
+        key_ids=None if text_ids is None else join_ids(text_ids.repeat(2), negative_ids),
+        hidden=(columns == columns[: len(views)].unsqueeze(1)) | is_too_similar(cosines, max_cosine),
     )
+
+
+def stack_candidates(keys: Tensor, negatives: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Normalize keys, alone and with hard negatives below them, in float32 at least."""
+    keys = nn.functional.normalize(keys.to(torch.promote_types(keys.dtype, torch.float32)), dim=1)
+    if negatives is None:
+        return keys, keys
+    return keys, torch.cat([keys, nn.functional.normalize(negatives.to(keys.dtype), dim=1)])
+
+
+def join_ids(text_ids: Tensor, negative_ids: Tensor | None) -> Tensor:
+    """Join the numbers of texts and of hard negatives."""
+    return text_ids if negative_ids is None else torch.cat([text_ids, negative_ids])
+
+
+def is_too_similar(cosines: Tensor, max_cosine: float) -> Tensor:
+    """Mark pairs that are taken for false negatives because of their cosine."""
+    return cosines.detach() > max_cosine if max_cosine < 1 else torch.zeros_like(cosines, dtype=torch.bool)

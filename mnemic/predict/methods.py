@@ -26,7 +26,7 @@ def methods_of(checkpoint: "Checkpoint") -> tuple[str, ...]:
     if methods == ("classify", "rate"):  # classes have names, numbers have none
         methods = ("classify",) if checkpoint.labels else ("rate",)
     if kind_of(DATASETS, checkpoint.recipe["data"]).layout == "windows":
-        methods = (*methods, "embed")
+        methods = tuple(dict.fromkeys((*methods, "embed")))
     return methods
 
 

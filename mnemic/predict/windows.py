@@ -148,10 +148,13 @@ def outside_logits(num_tags: int) -> Tensor:
 def compute_text_vectors(network: Any, dataset: TextDataset) -> Tensor:
     """Compute a unit vector per text (e d): its normalized mean hidden state.
 
-    A token in two windows counts twice. A text without tokens is all zeros.
+    A token in two windows counts twice. A text without tokens is all zeros. A response whose
+    ``text_vector`` is "first" has the mean of the windows' first states instead.
     """
 
     def sum_states(output: Any, inputs: WindowBatch) -> Tensor:
+        if network.respond.text_vector == "first":
+            return output.states[:, 0] * inputs.answer_mask.any(1, keepdim=True)
         return (output.states * inputs.answer_mask.unsqueeze(-1)).sum(1)
 
     if not len(dataset):
@@ -168,8 +171,10 @@ def compute_text_and_sentence_vectors(network: Any, dataset: TextDataset) -> tup
     if not len(dataset):
         return compute_text_vectors(network, dataset), []
     sums = sum_sentence_states(network, dataset)
-    totals = torch.stack([sentence_sums.sum(0) for sentence_sums in sums])
     sentence_vectors = [nn.functional.normalize(sentence_sums, dim=1) for sentence_sums in sums]
+    if network.respond.text_vector == "first":
+        return compute_text_vectors(network, dataset), sentence_vectors
+    totals = torch.stack([sentence_sums.sum(0) for sentence_sums in sums])
     return nn.functional.normalize(totals, dim=1), sentence_vectors
 
 

@@ -11,6 +11,7 @@ from mnemic.respond.relation import RelationHead
 from mnemic.respond.sequence import SequenceDecoder
 from mnemic.respond.spans import SpanHead
 from mnemic.respond.tags import TagHead
+from mnemic.respond.vector import VectorHead
 from mnemic.respond.word import WordHead
 from mnemic.respond.word_decoder import GRUWordHead
 from mnemic.respond.word_joint import JointWordHead
@@ -31,5 +32,6 @@ RESPONSES: dict[str, type[Any]] = {
     "words": MultiWordHead,
     "spans": SpanHead,
     "tags": TagHead,
+    "vector": VectorHead,
     "word": WordHead,
 }

@@ -5,6 +5,7 @@ is a phase in which ``model.memory.softmax`` is false. Phases share their data.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -57,7 +58,7 @@ def check_phase(phase: Phase) -> None:
     if "objective" not in phase.recipe:
         raise ConfigError("the recipe has no [objective]")
     objective = phase.recipe["objective"]
-    build(OBJECTIVES, objective, teachers=())
+    build_objective(phase, ())
     if needs_teacher(phase) and "teacher" not in phase.recipe:
         raise ConfigError(
             f"objective.kind is {kind_name(objective)!r}, which learns from a trained network: "
@@ -66,6 +67,12 @@ def check_phase(phase: Phase) -> None:
     build(SCHEDULES, phase.settings.schedule)
     build(CLIPS, phase.settings.clip)
     build_optimizer(nn.Linear(1, 1), phase.settings)
+
+
+def build_objective(phase: Phase, teachers: Sequence[nn.Module]) -> Any:
+    """Build the objective of a phase."""
+    context = {"teachers": teachers, "shards": phase.settings.accumulate, "batch": phase.settings.batch}
+    return build(OBJECTIVES, phase.recipe["objective"], **context)
 
 
 def build_sampler(
@@ -111,7 +118,9 @@ def train_phase(
     limit_threads(network)
     if on_gpu:
         torch.set_float32_matmul_precision("high" if phase.settings.matmul == "tf32" else "highest")
-    objective = build(OBJECTIVES, phase.recipe["objective"], teachers=teachers)
+    objective, settings = build_objective(phase, teachers), phase.settings
+    if getattr(objective, "contrasts_batch", False):
+        settings = replace(settings, accumulate=1)  # it divides the batch itself
     # A wrapper around the same weights, for these steps alone; masks and losses are not compiled.
     compiled: Any = network
     if on_gpu and phase.settings.compile:
@@ -143,7 +152,7 @@ def train_phase(
         network,
         compute_loss,
         batches,
-        phase.settings,
+        settings,
         optimizer=optimizer,
         steps_per_epoch=sampler.steps_per_epoch,
         first_step=first_step,

@@ -14,7 +14,8 @@ from mnemic.respond import RESPONSES
 def test_the_kinds_by_layout() -> None:
     segment_kinds = select_kinds(DATASETS, layout="segments")
     assert set(segment_kinds) == {"long-stories", "long-recall", "long-articles", "long-documents"}
-    assert set(select_kinds(DATASETS, layout="windows")) == {"classes", "pairs", "spans", "tags", "retrieval", "corpus"}
+    window_kinds = {"classes", "pairs", "spans", "tags", "retrieval", "corpus", "views", "matches"}
+    assert set(select_kinds(DATASETS, layout="windows")) == window_kinds
     assert set(select_kinds(DATASETS, reads_segments=True)) == {"classes", "spans", "tags"}
     assert DATASETS["retrieval"].response == "spans"
     assert DATASETS["dates"].response == DATASETS["seq2seq"].response == "seq2seq"

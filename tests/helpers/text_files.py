@@ -138,3 +138,33 @@ def language_modeling(folder: Path, count: int = 40, seed: int = 0) -> Path:
             rows.append(json.dumps({"text": " ".join(words).capitalize() + "."}))
         write(folder / f"{name}.jsonl", rows)
     return folder
+
+
+TOPICS = [first + second for first in ("ba", "ki", "lo", "mu", "ne", "ra") for second in "bdfgklmnprst"]
+
+
+def views(folder: Path, count: int = 200, seed: int = 0) -> Path:
+    """Write documents of four sentences; each names two of the document's three topics."""
+    rng, rows = Random(f"{seed} views"), []
+    for _ in range(count):
+        topics = rng.sample(TOPICS, 3)
+        sentences = []
+        for _ in range(4):
+            words = [*filler(rng, 5), *rng.sample(topics, 2)]
+            rng.shuffle(words)
+            sentences.append(" ".join(words).capitalize() + ".")
+        rows.append(json.dumps({"text": " ".join(sentences)}))
+    write(folder / "texts.jsonl", rows)
+    return folder
+
+
+def matches(folder: Path, count: int = 400, seed: int = 0) -> Path:
+    """Write questions and answers that share no word: each topic has one word in both."""
+    for name, size in (("train", count), ("test", 60)):
+        rng, rows = Random(f"{seed} {name} matches"), []
+        for _ in range(size):
+            topics = rng.sample(TOPICS[:24], 2)
+            answer = [*filler(rng, 3), *(f"{topic}ox" for topic in topics)]
+            rows.append(json.dumps({"question": f"what of {topics[0]} and {topics[1]} ?", "answer": " ".join(answer)}))
+        write(folder / f"{name}.jsonl", rows)
+    return folder

@@ -12,6 +12,8 @@ from mnemic.recipe.migrate import migrate_override
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
+# Of metrics that are no percentages.
+METRIC_LABELS = {"loss": "loss, nats", "alignment": "alignment, no %", "uniformity": "uniformity, no %"}
 Spec: TypeAlias = dict[str, Any]  # the data section of a recipe
 Split: TypeAlias = Literal["test", "validation", "train"]
 
@@ -27,7 +29,7 @@ def evaluate(
     """Test a trained network: error per task, metrics of text tasks, or perplexity.
 
     The data is that of the checkpoint's recipe; --data replaces its folder, and
-    --set data.test_file=dev its test file.
+    --set data.test_file=dev its test file; --set 'data={…}' replaces all of it.
 
     Example: mnemic evaluate runs/memn2n --data babi --tasks 1-3
     """
@@ -103,7 +105,7 @@ def override_data(data_spec: Spec, sets: list[str]) -> Spec:
     recipe: dict[str, Any] = {"data": data_spec}
     for text in sets:
         key, value = migrate_override(*parse_assignment(text))
-        if not key.startswith("data."):
+        if key.partition(".")[0] != "data":
             raise ConfigError(f"only the data of a trained network can change: --set takes data.…, not {key}")
         recipe = override(recipe, key, value)
     return recipe["data"]
@@ -133,7 +135,7 @@ def print_errors(report: dict[str, Any]) -> None:
 def print_metrics(report: dict[str, Any]) -> None:
     """Print the metrics of texts."""
     has_texts, metrics = "texts" in report, report["figures"]
-    rows = [["loss, nats" if name == "loss" else name, format_metric(name, metrics[name])] for name in metrics]
+    rows = [[METRIC_LABELS.get(name, name), format_metric(name, metrics[name])] for name in metrics]
     print_table(["metric", ">%" if has_texts else ">"], rows)
     if has_texts:
         print_text(f"{report['texts']} texts, {report['seen']:,} of {report['total']:,} tokens seen")

@@ -4,23 +4,22 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Literal
 
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
+from mnemic.data.contract import SPLITS, Layout, LoadedData, Names, Split
 from mnemic.data.corpora.batches import CorpusDataset, make_corpus_dataset
+from mnemic.data.corpora.document_files import DocumentFiles
 from mnemic.data.corpora.formats import FORMATS
 from mnemic.data.corpora.make_sequences import SequenceMaker
-from mnemic.data.corpora.read_documents import Corpus, CorpusError, list_files
+from mnemic.data.corpora.read_documents import Corpus, CorpusError
 from mnemic.data.corpora.sequence_folder import (
     SequenceFolder,
     SequenceFolderWriter,
     is_sequence_folder,
     load_sequence_folder,
 )
-from mnemic.data.corpora.split import filter_split
 from mnemic.data.corpora.tokens import WordFinder, tokenize_document
 from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS, load_stored_tokenizer
 from mnemic.recipe import ConfigError, build, kind_of
@@ -34,16 +33,13 @@ WORD_FINDERS: dict[str, WordFinder | None] = {"text": None, "chinese": find_chin
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusFiles(DataSource):
+class CorpusFiles(DocumentFiles):
     """Documents for pre-training: ``.jsonl`` or ``.txt`` files, plain or compressed.
 
-    ``validation_file`` and ``test_file`` are how the names of the validation and test files start;
-    ``train_file`` is how those of the training files start, which are all others if it is empty.
-    Without ``validation_file`` the share ``validation`` of the documents is held out. ``cache`` is
-    a folder for the sequences, which are then made once; without it they are made each time. Such a
-    folder can itself be ``folder``. ``words`` says what a word is for whole-word masking and
-    ``copies`` how many masks each sequence has (0: always new ones). ``overlap`` and ``truncation``
-    are for long texts at prediction.
+    ``cache`` is a folder for the sequences, which are then made once; without it they are made each
+    time. Such a folder can itself be ``folder``. ``words`` says what a word is for whole-word
+    masking and ``copies`` how many masks each sequence has (0: always new ones). ``overlap`` and
+    ``truncation`` are for long texts at prediction.
     """
 
     layout: ClassVar[Layout] = "windows"
@@ -52,12 +48,6 @@ class CorpusFiles(DataSource):
     files: ClassVar[str] = "plain text"
     alternative: ClassVar[str] = "a folder that mnemic data sequences made"
     suggestions: ClassVar[Names] = ("train bert-classes --start {run} --data DIR", "export {run} FOLDER")
-    folder: str
-    train_file: str = ""
-    validation_file: str = ""
-    test_file: str = ""
-    validation: float = 0.01
-    field: str = "text"
     tokenizer: Mapping[str, Any] = dataclasses.field(
         default_factory=lambda: {"kind": "wordpiece", "vocab": 16384, "coverage": 0.9999}
     )
@@ -122,32 +112,6 @@ class CorpusFiles(DataSource):
             documents = (tokenize_document(text, tokenizer, find_words) for text in self.read_split(split))
             writer.write_split(split, make(documents))
         return writer.finish(self.sequence_options | {"files": self.fingerprints})
-
-    def read_split(self, split: Split) -> Iterator[str]:
-        """Read the documents of one split lazily."""
-        paths = self.split_files[split]
-        if not paths and split == "validation" and not self.validation_file:
-            paths = self.split_files["train"]
-        documents = Corpus(tuple(paths), self.field).read() if paths else iter(())
-        if self.validation_file or split == "test":
-            return documents
-        return filter_split(documents, split, validation=self.validation)
-
-    @cached_property
-    def split_files(self) -> dict[Split, list[Path]]:
-        """List the files of each split."""
-        all_paths = list_files([self.path])
-        splits: dict[Split, list[Path]] = {split: [] for split in SPLITS}
-        prefixes: dict[Split, str] = {"validation": self.validation_file, "test": self.test_file}
-        for split, prefix in prefixes.items():
-            splits[split] = [path for path in all_paths if prefix and path.name.startswith(prefix)]
-            if prefix and not splits[split]:
-                raise CorpusError(f"no file in {self.path} has a name that begins with {prefix!r}")
-        other_paths = [path for path in all_paths if path not in splits["validation"] + splits["test"]]
-        splits["train"] = [path for path in other_paths if path.name.startswith(self.train_file)]
-        if not splits["train"]:
-            raise CorpusError(f"no file in {self.path} to learn from; check data.train_file")
-        return splits
 
     @property
     def fingerprints(self) -> dict[str, str]:

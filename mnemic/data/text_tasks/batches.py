@@ -17,7 +17,7 @@ from mnemic.models import IGNORE, WindowBatch
 from mnemic.text import Encoding, Tokenizer, WindowedText
 from mnemic.text.windows import Window
 
-Kind = Literal["classes", "numbers", "spans", "tags", "retrieval"]
+Kind = Literal["classes", "numbers", "spans", "tags", "retrieval", "views"]
 TOKEN_MULTIPLE = 8  # widths that matrix products and attention on a GPU are fastest with
 
 
@@ -42,6 +42,7 @@ class RetrievalTest(NamedTuple):
     questions: "TextDataset"
     texts: "TextDataset"
     gold_texts: tuple[int, ...]  # of each question, the index of its text
+    text_groups: tuple[int, ...] = ()  # a number for each text; texts with the same are equally right
 
 
 @dataclass(frozen=True, kw_only=True)

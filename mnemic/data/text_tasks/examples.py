@@ -33,6 +33,14 @@ class QuestionExample(NamedTuple):
         return [index for index, (start, end) in enumerate(spans) if start < answer_end and end > self.start]
 
 
+class AnsweredPair(NamedTuple):
+    """Two texts that belong together; ``answers`` are what a wrong text must not hold."""
+
+    first: str
+    second: str
+    answers: tuple[str, ...] = ()
+
+
 class TaggedExample(NamedTuple):
     """A text, the spans of its words, and each word's tag (B-person, I-person, O)."""
 

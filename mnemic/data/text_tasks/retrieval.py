@@ -1,6 +1,6 @@
 """Data source of SQuAD articles, for retrieving texts and reading answers in them."""
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -13,10 +13,11 @@ from mnemic.data.contract import Data, LoadedData, Names, Split, check_minimum, 
 from mnemic.data.text_tasks.batches import RetrievalTest, TextDataset
 from mnemic.data.text_tasks.dataset import SquadFiles
 from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, find_answer_tokens
-from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TextError
+from mnemic.data.text_tasks.examples import AnsweredPair, LabeledExample, QuestionExample, TextError
 from mnemic.data.text_tasks.retrieval_batches import RetrievalDataset, RetrievalMix
 from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
 from mnemic.data.text_tasks.squad import read_articles
+from mnemic.data.views.pairs import TextPair, read_negatives
 from mnemic.recipe import ConfigError, build
 from mnemic.text import Tokenizer, WindowOptions
 from mnemic.text.sentence_spans import count_sentence_tokens
@@ -32,8 +33,10 @@ class ArticleFiles(SquadFiles):
     ``negatives`` of the questions is read with a wrong text; of these texts the share
     ``other_articles`` is of another article, the rest of the same one. To learn retrieval, a batch
     has ``passages`` texts of each of ``articles`` articles, with ``questions_per_passage``
-    questions each. An evaluation dataset has every question twice, with its text and with another
-    text of its article; texts are retrieved among those of the training articles, too.
+    questions each, and ``hard_negatives`` more texts for each of these questions if there is a
+    ``negatives_file`` (see ``mnemic data negatives``). An evaluation dataset has every question
+    twice, with its text and with another text of its article; texts are retrieved among those of
+    the training articles, too.
     """
 
     objectives: ClassVar[Names] = ("retrieve-and-read",)
@@ -44,12 +47,14 @@ class ArticleFiles(SquadFiles):
     articles: int = 8
     passages: int = 24
     questions_per_passage: int = 2
+    negatives_file: str = ""
+    hard_negatives: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("negatives", "other_articles", "validation"):
             check_share(name, getattr(self, name))
-        for name in ("articles", "passages", "questions_per_passage"):
+        for name in ("articles", "passages", "questions_per_passage", "hard_negatives"):
             check_minimum(name, getattr(self, name), 1)
 
     def read_file(self, path: Path) -> list[list[QuestionExample]]:
@@ -62,9 +67,18 @@ class ArticleFiles(SquadFiles):
         texts = self.list_texts([example for article in articles for example in article])
         tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=list(texts))
         options = (self.negatives, self.other_articles, self.articles, self.passages, self.questions_per_passage)
-        train = make_retrieval_dataset(articles, tokenizer, RetrievalMix(self.length, *options))
+        hard_negatives = self.hard_negatives if self.negatives_file else 0
+        train = make_retrieval_dataset(articles, tokenizer, RetrievalMix(self.length, *options, hard_negatives))
+        if hard_negatives:
+            negatives = read_negatives(Path(self.negatives_file).expanduser())
+            train = add_hard_negatives(train, articles, negatives, self.negatives_file)
         sizes = {"vocab": len(tokenizer), "max_length": self.length}
         return LoadedData(tokenizer, sizes, train, self.dataset("validation", tokenizer))
+
+    def list_answered_pairs(self) -> list[AnsweredPair]:
+        """List the training questions with their texts and answers, to mine hard negatives."""
+        examples = [example for article in self.read_split("train") for example in article]
+        return [AnsweredPair(example.question, example.text, example.answers) for example in examples]
 
     def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> TextDataset:
         """Return each question with its text and with a wrong one, and the retrieval test."""
@@ -112,6 +126,26 @@ def make_retrieval_dataset(articles: Sequence[Article], tokenizer: Tokenizer, mi
     )
 
 
+def add_hard_negatives(
+    dataset: RetrievalDataset, articles: Sequence[Article], negatives: Mapping[TextPair, Sequence[str]], file: str
+) -> RetrievalDataset:
+    """Add mined texts that are wrong for a question; they are texts of the dataset themselves."""
+    articles_by_text = [group_by_text(article) for article in articles]
+    texts = [text for article in articles_by_text for text in article]
+    text_index = {text: index for index, text in enumerate(texts)}
+    questions = [example for article in articles_by_text for group in article.values() for example in group]
+    mined = [negatives.get(TextPair(example.question, example.text), ()) for example in questions]
+    unknown = [text for row in mined for text in row if text not in text_index]
+    if unknown or not any(mined):
+        problem = f"the text {unknown[0][:40]!r}, not a training text" if unknown else "none for these questions"
+        raise TextError(f"{file} has {problem}: mine negatives for these files with `mnemic data negatives`")
+    return replace(
+        dataset,
+        mined_texts=torch.tensor([text_index[text] for row in mined for text in row], dtype=torch.long),
+        mined_ranges=compute_spans(mined),
+    )
+
+
 def group_by_text(article: Article) -> dict[str, list[QuestionExample]]:
     """Group the questions of an article by their text."""
     groups: dict[str, list[QuestionExample]] = {}
@@ -133,7 +167,7 @@ def shared_special_tokens(tokenizer: Tokenizer) -> tuple[list[int], list[int], l
 
 def compute_spans(sequences: Sequence[Sized]) -> Tensor:
     """Return the start and length of each sequence in their concatenation: m 2."""
-    counts = torch.tensor([len(sequence) for sequence in sequences])
+    counts = torch.tensor([len(sequence) for sequence in sequences], dtype=torch.long)
     return torch.stack([counts.cumsum(0) - counts, counts], 1)
 
 

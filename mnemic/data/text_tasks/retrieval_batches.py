@@ -30,6 +30,7 @@ class RetrievalMix(NamedTuple):
     num_articles: int  # per batch, for retrieval
     texts_per_article: int
     questions_per_text: int
+    hard_negatives: int = 0  # texts that were mined for each of these questions
 
 
 class PooledSpans(NamedTuple):
@@ -79,6 +80,8 @@ class RetrievalDataset(AssembledDataset):
     answer_tokens: Tensor  # q 2, first and last token of the answer in its text; -1: none
     question_ranges: Tensor  # p 2, first question and number of questions of each text
     article_ranges: Tensor  # p 2, first text and number of texts of each text's article
+    mined_texts: Tensor | None = None  # texts that are wrong for a question, question by question
+    mined_ranges: Tensor | None = None  # q 2, first and number of the mined texts of each question
 
     def __len__(self) -> int:
         return len(self.question_spans)
@@ -86,7 +89,12 @@ class RetrievalDataset(AssembledDataset):
     @property
     def num_uniforms(self) -> int:
         """Random numbers per row: for its reading window, and for the retrieval windows."""
-        return READING_UNIFORMS + self.mix.texts_per_article * (1 + self.mix.questions_per_text)
+        return READING_UNIFORMS + self.mix.texts_per_article * self.uniforms_per_text
+
+    @property
+    def uniforms_per_text(self) -> int:
+        """Random numbers of a text: for itself, its questions and their hard negatives."""
+        return 1 + self.mix.questions_per_text * (1 + self.mix.hard_negatives)
 
     @property
     def lengths(self) -> Tensor:
@@ -100,7 +108,7 @@ class RetrievalDataset(AssembledDataset):
         drawn_uniforms = (torch.zeros(len(rows), self.num_uniforms) if uniforms is None else uniforms).double()
         reading, targets = self.draw_reading_windows(rows, drawn_uniforms[:, :READING_UNIFORMS])
         num_articles = min(self.mix.num_articles, len(rows))
-        shape = (num_articles, self.mix.texts_per_article, 1 + self.mix.questions_per_text)
+        shape = (num_articles, self.mix.texts_per_article, self.uniforms_per_text)
         questions, texts, right, text_ids = self.draw_retrieval_windows(
             rows[:num_articles], drawn_uniforms[:num_articles, READING_UNIFORMS:].view(shape)
         )
@@ -136,14 +144,18 @@ class RetrievalDataset(AssembledDataset):
     def draw_retrieval_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, WindowSpans, Tensor, Tensor]:
         """Draw texts of the articles of ``rows`` (a), spread evenly, and questions about each.
 
-        ``uniforms`` are a g 1+questions_per_text. Texts longer than a window are truncated.
-        Returns the windows of questions and of texts, and each question's text and text number.
+        ``uniforms`` are a g uniforms_per_text. Texts longer than a window are truncated. Returns
+        the windows of questions and of texts, mined ones last, each question's text, and the
+        numbers of all texts.
         """
         first, count = self.article_ranges[self.text_of_question[rows]].unbind(1)  # a
         strata = torch.arange(self.mix.texts_per_article) + uniforms[..., 0]  # a g
         text = (first[:, None] + (strata * count[:, None] / self.mix.texts_per_article).long()).flatten()
         first_question, num_questions = self.question_ranges[text].unbind(1)
-        question = first_question[:, None] + (uniforms[..., 1:].flatten(0, 1) * num_questions[:, None]).long()
+        per_question = uniforms[..., 1:].reshape(len(text), self.mix.questions_per_text, -1)
+        question = first_question[:, None] + (per_question[..., 0] * num_questions[:, None]).long()
+        gold_texts = torch.arange(len(text)).repeat_interleave(self.mix.questions_per_text)
+        text = torch.cat([text, self.draw_mined_texts(question.flatten(), per_question[..., 1:].flatten(0, 1))])
         max_tokens = self.mix.max_tokens - self.num_special[0] - self.num_special[2]
         questions, texts = self.question_spans[question.flatten()], self.text_spans[text]
         longest = torch.tensor([len(self.token_pool), max_tokens])  # start and length
@@ -151,8 +163,15 @@ class RetrievalDataset(AssembledDataset):
             WindowSpans(torch.zeros_like(spans), torch.minimum(spans, longest), torch.zeros(len(spans)).bool())
             for spans in (questions, texts)
         ]
-        gold_texts = torch.arange(len(text)).repeat_interleave(self.mix.questions_per_text)
         return windows[0], windows[1], gold_texts, text
+
+    def draw_mined_texts(self, questions: Tensor, uniforms: Tensor) -> Tensor:
+        """Draw hard negatives of the questions that have any; ``uniforms`` are k hard_negatives."""
+        if self.mined_texts is None or self.mined_ranges is None:
+            return torch.zeros(0, dtype=torch.long)
+        first, count = self.mined_ranges[questions].unsqueeze(2).unbind(1)  # k 1
+        index = first + (uniforms * count).long()
+        return self.mined_texts[index[(count > 0).expand_as(index)]]
 
     def pack_windows(self, windows: WindowSpans, num_reading: int) -> tuple[PackedBatch, Tensor]:
         """Pack all windows into one row, shortest first; return each window's rank, too.

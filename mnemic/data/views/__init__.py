@@ -1,0 +1,1 @@
+"""Pairs of texts that belong together, for contrastive learning."""
