@@ -10,6 +10,7 @@ from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.distil import DistilLoss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
+from mnemic.objectives.layers import LayersLoss
 from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining import PretrainingLoss
 from mnemic.objectives.ranking import RankingLoss
@@ -24,6 +25,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "bert-mass": BertMassLoss,
     "classes": ClassLoss,
     "distil": DistilLoss,
+    "layers": LayersLoss,
     "masked": PretrainingLoss,
     "next-token": NextTokenLoss,
     "segment-next-token": NextWordLoss,

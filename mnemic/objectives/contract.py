@@ -3,8 +3,11 @@
 An objective is called with ``(network, batch, carried)`` and returns a ``Loss``. Class attribute
 ``replaces``, if it has one: the kind of objective whose data and responses fit it, too.
 ``needs_teacher``: its constructor takes ``teachers``, the networks of a recipe's ``[teacher]``.
-``wraps``: its option that is another objective, which decides what data fits. The table of
-objectives is ``OBJECTIVES`` in ``mnemic.objectives``.
+``wraps``: its option that is another objective, which decides what data fits. ``fits_layout``: the
+layout of all data that fits, whatever its targets. An objective may be a module with weights, which
+are trained with the network's; its constructor then takes ``network``. ``single_process``: it
+cannot be trained by several processes. The table of objectives is ``OBJECTIVES`` in
+``mnemic.objectives``.
 """
 
 from collections.abc import Mapping
