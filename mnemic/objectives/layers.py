@@ -122,7 +122,8 @@ def state_error(states: Tensor, teacher_states: Tensor, mask: Tensor) -> Tensor:
 def score_error(scores: Tensor, teacher_scores: Tensor, mask: Tensor) -> Tensor:
     """Sum the mean squared error of each real token's attention scores.
 
-    ``scores`` and ``teacher_scores`` b h n n, ``mask`` b n → one number. The mean is over heads and over the tokens that it sees; the others have a score of -inf.
+    ``scores`` and ``teacher_scores`` b h n n, ``mask`` b n → one number. The mean is over heads and
+    over the tokens that it sees; the others have a score of -inf.
     """
     is_compared = scores.isfinite() & teacher_scores.isfinite() & mask[:, None, :, None]
     # Hidden before the square: the gradient of inf - inf would be NaN.
