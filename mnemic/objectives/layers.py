@@ -1,4 +1,4 @@
-"""Layer distillation: the layers of a student learn to be like those of a trained teacher.
+"""Layer distillation: a student learns the layers of a trained teacher.
 
 Shapes: b windows, n tokens, d width, h heads.
 """

@@ -66,12 +66,15 @@ class WordFiller:
             if (is_marked and not piece.startswith(WORD_MARKS)) or (has_ends and not piece.endswith(END_OF_WORD)):
                 continue
             flags[number] = number not in special_ids and self.tokenizer.decode([number]).strip().isalpha()
+        if flags.sum() < 2:
+            raise ConfigError("this vocabulary has no whole words to fill masks with: take another model")
         return flags
 
     def fill(self, texts: Sequence[str], seeds: Sequence[str]) -> list[tuple[str, int]]:
-        """Return each text with replaced words, and their number; a text without words as it is.
+        """Return each text with some words replaced, and their number.
 
-        A seed decides which words are masked and how they are filled.
+        A text without words comes back as it is. A seed decides which words are masked, and how
+        they are filled.
         """
         masked_texts = [self.mask_words(text, Random(seed)) for text, seed in zip(texts, seeds, strict=True)]
         replacements = iter(self.choose_words(masked_texts))
