@@ -5,7 +5,19 @@ from typing import TypeAlias
 
 from mnemic.cli.documents import ask, config, demo, forget, maintain, mcp, remember, search, trust, watch
 from mnemic.cli.documents import list as contents
-from mnemic.cli.networks import ask_story, average, data, evaluate, export, inspect, predict, recipes, table, train
+from mnemic.cli.networks import (
+    ask_story,
+    augment,
+    average,
+    data,
+    evaluate,
+    export,
+    inspect,
+    predict,
+    recipes,
+    table,
+    train,
+)
 from mnemic.cli.networks.negatives import mine_negatives
 from mnemic.cli.networks.words_table import compare_language_models
 from mnemic.cli.text import ask as text_ask
@@ -60,6 +72,7 @@ NETWORK_COMMANDS: Commands = {
     "data sequences": data.prepare_pretraining,
     "data words": data.prepare_words,
     "data negatives": mine_negatives,
+    "data augment": augment.augment,
     "table babi": table.rebuild_babi,
     "table words": compare_language_models,
 }

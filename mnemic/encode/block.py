@@ -61,7 +61,7 @@ class FeedForward(nn.Module):
 class EncoderBlock(nn.Module):
     """Self-attention, then a feed-forward network, each with residual and layer norm."""
 
-    def __init__(self, attention: nn.Module, feed_forward: nn.Module, make_add_norm: Callable[[], AddNorm]) -> None:
+    def __init__(self, attention: Any, feed_forward: nn.Module, make_add_norm: Callable[[], AddNorm]) -> None:
         super().__init__()
         self.attention, self.around_attention = attention, make_add_norm()
         self.feed, self.around_feed = feed_forward, make_add_norm()
@@ -76,6 +76,14 @@ class EncoderBlock(nn.Module):
         context = self.around_attention.pre_norm(context)
         x = self.around_attention.add_and_norm(x, self.attention(context[:, -x.shape[1] :], context, mask))
         return self.around_feed.add_and_norm(x, self.feed(self.around_feed.pre_norm(x)))
+
+    def attention_scores(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return the attention scores of this layer, b h n n; -inf where hidden.
+
+        ``x`` is b n d; ``mask`` as in ``forward``, dense.
+        """
+        x = self.around_attention.pre_norm(x)
+        return self.attention.attention_scores(x, x, mask)
 
 
 class DecoderBlock(nn.Module):

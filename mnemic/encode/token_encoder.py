@@ -15,13 +15,15 @@ class TokenEncoder(nn.Module):
 
     ``takes_max_tokens``: ``forward`` takes the number of real tokens in a batch, which saves time.
     ``is_causal``: no state depends on later tokens. ``segments``: the number of segment embeddings;
-    0 means that ``forward`` takes no segments.
+    0 means that ``forward`` takes no segments. ``has_layers``: ``iterate_layers`` yields the states
+    of each layer, and ``stack.blocks`` are the layers.
     """
 
     reads_texts = False  # it reads tokens, not whole texts for a memory
     takes_max_tokens = False
     is_causal = False
     segments = 0
+    has_layers = False
 
     def __init__(self, width: int, vocab: int, embeddings: Mapping[str, Any]) -> None:
         super().__init__()

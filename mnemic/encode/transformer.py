@@ -3,7 +3,7 @@
 Shapes: b batch, n tokens, m context positions, t real tokens, d width.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -27,6 +27,7 @@ class TransformerEncoder(TokenEncoder):
     """
 
     takes_max_tokens = True
+    has_layers = True
 
     def __init__(
         self,
@@ -64,6 +65,15 @@ class TransformerEncoder(TokenEncoder):
         if mask.device.type == "cpu" and bool(mask.any()):
             return self.encode_packed(tokens, mask, segments, positions)
         return self.encode_batch(tokens, mask, segments, positions)
+
+    def iterate_layers(self, tokens: Tensor, mask: Tensor, *, segments: Tensor | None = None) -> Iterator[Tensor]:
+        """Yield the embeddings of a padded batch, then the states of each layer.
+
+        ``tokens``, ``mask`` b n → depth + 1 times b n d, before the last norm; what is at padding
+        means nothing.
+        """
+        x = self.embeddings(tokens, mask, segments=segments)
+        yield from self.stack.iterate_layers(x, mask)
 
     def encode_batch(
         self,

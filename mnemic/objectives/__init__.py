@@ -11,6 +11,7 @@ from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.contrast_views import ContrastLoss
 from mnemic.objectives.distil import DistilLoss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
+from mnemic.objectives.layers import LayersLoss
 from mnemic.objectives.moco import MoCoLoss
 from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining import PretrainingLoss
@@ -27,6 +28,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "classes": ClassLoss,
     "contrast": ContrastLoss,
     "distil": DistilLoss,
+    "layers": LayersLoss,
     "masked": PretrainingLoss,
     "moco": MoCoLoss,
     "next-token": NextTokenLoss,

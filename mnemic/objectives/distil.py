@@ -4,7 +4,8 @@ Shapes: b texts or windows, c classes, columns or tags, … one axis more for sp
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from mnemic.models import IGNORE
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss, squared_error
-from mnemic.recipe import ConfigError, build
+from mnemic.recipe import ConfigError, build, join_words, kind_name
 from mnemic.respond.merge_windows import average_windows
 
 # Losses of right labels, which call the network once and have ``batch.targets``.
@@ -25,6 +26,8 @@ HARD_LOSSES: dict[str, Callable[..., Any]] = {
     "tags": TagLoss,
 }
 
+LOGIT_LOSSES = ("classes", "numbers", "tags")  # whose logits are all finite
+
 
 class DistilLoss:
     """The loss of the right labels, mixed with a loss of teachers' soft labels.
@@ -35,7 +38,9 @@ class DistilLoss:
     its gradient would shrink as the temperature grows. The soft labels of several teachers are the
     mean of their probabilities. A number's soft label is the teachers' mean prediction, compared by
     squared error, without a temperature. For answers both ends have soft labels, of which "no
-    answer" is one; ``retrieve-and-read`` has them for its answers, not for its retrieval.
+    answer" is one; ``retrieve-and-read`` has them for its answers, not for its retrieval. With
+    ``loss="logits"`` the soft loss of classes, numbers and tags is the squared distance to the
+    teachers' mean logits (Tang et al. 2019, arXiv:1903.12136), without a temperature.
     """
 
     needs_teacher = True
@@ -47,21 +52,26 @@ class DistilLoss:
         hard: Mapping[str, Any],
         soft_weight: float = 0.5,
         temperature: float = 2.0,
+        loss: Literal["probabilities", "logits"] = "probabilities",
         teachers: Sequence[nn.Module] = (),
     ) -> None:
         if not 0 <= soft_weight <= 1 or not temperature > 0:
             values = f"soft_weight = {soft_weight}, temperature = {temperature}"
             raise ConfigError(f"distil takes a soft_weight from 0 to 1 and a temperature above 0, not {values}")
+        if loss == "logits" and kind_name(hard) not in LOGIT_LOSSES:
+            known = join_words(LOGIT_LOSSES)
+            raise ConfigError(f'distil.loss = "logits" is for {known}; leave it out for {kind_name(hard)!r}')
+        self.compare = compare_logits if loss == "logits" else partial(soft_label_loss, temperature=temperature)
         self.hard = build(HARD_LOSSES, hard)
         self.weights = {"hard": 1 - soft_weight, "soft": soft_weight}
-        self.temperature, self.teachers = temperature, tuple(teachers)
+        self.teachers = tuple(teachers)
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         recorder = OutputRecorder(network)
         hard = self.hard(recorder, batch, carried)
         with torch.no_grad():
             teacher_logits = [teacher(batch.inputs).logits for teacher in self.teachers]
-        soft = soft_label_loss(recorder.output.logits, teacher_logits, batch, self.temperature)
+        soft = self.compare(recorder.output.logits, teacher_logits, batch)
         loss = sum_weighted({"hard": hard, "soft": soft}, self.weights)
         return loss._replace(carried=hard.carried, means={**(loss.means or {}), **(hard.means or {})})
 
@@ -84,15 +94,30 @@ def soft_label_loss(logits: Tensor, teacher_logits: Sequence[Tensor], batch: Any
     Windows of a text are merged where the text has one target. Targets say where to compare;
     their values are not used.
     """
-    if batch.targets.dim() == 1:
-        logits, *teacher_logits = (
-            average_windows(values, batch.owner, len(batch.targets)) for values in (logits, *teacher_logits)
-        )
+    logits, *teacher_logits = merge_windows(batch, logits, *teacher_logits)
     is_valid = batch.targets != IGNORE
     if batch.targets.is_floating_point():
         predictions = torch.stack(tuple(teacher_logits)).mean(0).squeeze(-1)
         return Loss(*squared_error(logits, predictions.masked_fill(~is_valid, IGNORE)))
     return Loss(*soft_cross_entropy(logits, average_probabilities(teacher_logits, temperature), is_valid, temperature))
+
+
+def compare_logits(logits: Tensor, teacher_logits: Sequence[Tensor], batch: Any) -> Loss:
+    """Sum the squared distances to the teachers' mean logits.
+
+    Every target that is not IGNORE counts.
+    """
+    logits, *teacher_logits = merge_windows(batch, logits, *teacher_logits)
+    is_valid = batch.targets != IGNORE
+    distances = (logits - torch.stack(tuple(teacher_logits)).mean(0)).square().sum(-1)  # b …
+    return Loss((distances * is_valid).sum(), is_valid.sum())
+
+
+def merge_windows(batch: Any, *logits: Tensor) -> tuple[Tensor, ...]:
+    """Merge the windows of each text, if a text has one target."""
+    if batch.targets.dim() > 1:
+        return logits
+    return tuple(average_windows(values, batch.owner, len(batch.targets)) for values in logits)
 
 
 def average_probabilities(teacher_logits: Sequence[Tensor], temperature: float) -> Tensor:

@@ -170,6 +170,9 @@ def check_kinds(recipe: Recipe) -> None:
     model, data = recipe["model"], recipe["data"]
     data_kind, name = kind_of(DATASETS, data), kind_name(data)
     has_memory, has_segments = "memory" in model, "segments" in model
+    objectives = [merge_recipes(recipe, phase)["objective"] for phase in recipe.get("phases") or [{}]]
+    for objective in objectives:
+        check_layout(objective, data)
     if data_kind.layout == "segments":
         if not has_segments:
             raise ConfigError(f"data of kind {name!r} is read in segments: add model.segments, as in recipe bert-mass")
@@ -189,7 +192,8 @@ def check_kinds(recipe: Recipe) -> None:
         )
     if data_kind.response is not None:
         check_response(model["respond"], data)
-        check_objective(recipe["objective"], data)
+        for objective in objectives:
+            check_objective(objective, data)
 
 
 def check_response(respond: Mapping[str, Any], data: Mapping[str, Any]) -> None:
@@ -201,11 +205,24 @@ def check_response(respond: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         )
 
 
+def check_layout(objective: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    """Raise an error unless an objective fits the layout of the data."""
+    layout, needed = kind_of(DATASETS, data).layout, getattr(kind_of(OBJECTIVES, objective), "fits_layout", None)
+    if needed not in (None, layout):
+        known = join_words(select_kinds(DATASETS, layout=needed))
+        raise ConfigError(
+            f"objective.kind is {kind_name(objective)!r}, which reads texts in {needed}: data.kind is {known}, "
+            f"not {kind_name(data)!r}"
+        )
+
+
 def check_objective(objective: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise an error unless an objective, or the one that it replaces, fits the data."""
     if wrapped := getattr(kind_of(OBJECTIVES, objective), "wraps", None):
         check_objective(objective.get(wrapped, {}), data)
         return
+    if getattr(kind_of(OBJECTIVES, objective), "fits_layout", None):
+        return  # it uses no targets
     fitting = kind_of(DATASETS, data).fitting_objectives(data)
     replacements = (kind for name in fitting for kind in select_kinds(OBJECTIVES, replaces=name))
     if kind_name(objective) not in (*fitting, *replacements):

@@ -142,16 +142,30 @@ def train(
 
 
 def build_optimizer(
-    network: nn.Module, settings: TrainSettings, *, stacked: bool = False, cuda_graph: bool = False
+    network: nn.Module,
+    settings: TrainSettings,
+    *,
+    objective: Any = None,
+    stacked: bool = False,
+    cuda_graph: bool = False,
 ) -> torch.optim.Optimizer:
     """Build the optimizer of a recipe for all weights that are not frozen.
 
-    ``stacked`` networks are optimized each by itself. With ``cuda_graph`` the learning rate is a
-    tensor that a CUDA graph can read.
+    An ``objective`` that is a module has weights, too. ``stacked`` networks are optimized each by
+    itself. With ``cuda_graph`` the learning rate is a tensor that a CUDA graph can read.
     """
     rate: Any = torch.zeros((), device="cuda") if cuda_graph else settings.rate
     parameters = [p for p in network.parameters() if p.requires_grad]
+    if isinstance(objective, nn.Module):
+        parameters += objective.parameters()
     return build(OPTIMIZERS, settings.optimizer, parameters=parameters, rate=rate, runs=stacked)
+
+
+def list_parameters(network: nn.Module, optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
+    """List the weights to train: the network's in its order, then others of the optimizer."""
+    parameters = {id(p): p for p in network.parameters() if p.requires_grad}
+    parameters |= {id(p): p for group in optimizer.param_groups for p in group["params"]}
+    return list(parameters.values())
 
 
 class OptimizerStep:
@@ -161,7 +175,7 @@ class OptimizerStep:
         self, network: nn.Module, compute_loss: LossFunction, optimizer: torch.optim.Optimizer, settings: TrainSettings
     ) -> None:
         self.network, self.compute_loss, self.optimizer = network, compute_loss, optimizer
-        self.parameters = [p for p in network.parameters() if p.requires_grad]
+        self.parameters = list_parameters(network, optimizer)
         self.clip = build(CLIPS, settings.clip)
         self.use_mean, self.noise = settings.reduce == "mean", settings.noise
         self.num_shards = settings.accumulate

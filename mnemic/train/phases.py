@@ -15,13 +15,23 @@ from mnemic.data.contract import Dataset
 from mnemic.encode.packed import probe_kernels
 from mnemic.models.contract import unwrap_network
 from mnemic.objectives import OBJECTIVES, CarriedState, Loss
-from mnemic.recipe import ConfigError, Recipe, build, construct, join_words, kind_name, merge_recipes, select_kinds
+from mnemic.recipe import (
+    ConfigError,
+    Recipe,
+    build,
+    construct,
+    join_words,
+    kind_name,
+    kind_of,
+    merge_recipes,
+    select_kinds,
+)
 from mnemic.train.distributed import limit_threads
 from mnemic.train.loop import Step, TrainSettings, build_optimizer, train, world_size
 from mnemic.train.optim.clipping import CLIPS
 from mnemic.train.optim.schedules import SCHEDULES
 from mnemic.train.prefetch import Prefetcher
-from mnemic.train.sampler import BatchIndices, BatchSampler
+from mnemic.train.sampler import BatchIndices, BatchSampler, make_generator
 
 
 class Phase(NamedTuple):
@@ -58,21 +68,30 @@ def check_phase(phase: Phase) -> None:
     if "objective" not in phase.recipe:
         raise ConfigError("the recipe has no [objective]")
     objective = phase.recipe["objective"]
-    build_objective(phase, ())
+    build_objective(phase)
     if needs_teacher(phase) and "teacher" not in phase.recipe:
         raise ConfigError(
             f"objective.kind is {kind_name(objective)!r}, which learns from a trained network: "
             "set teacher.folder=DIR to its folder"
+        )
+    if world_size() > 1 and getattr(kind_of(OBJECTIVES, objective), "single_process", False):
+        raise ConfigError(
+            f"objective.kind is {kind_name(objective)!r}, which trains in one process: start it without torchrun"
         )
     build(SCHEDULES, phase.settings.schedule)
     build(CLIPS, phase.settings.clip)
     build_optimizer(nn.Linear(1, 1), phase.settings)
 
 
-def build_objective(phase: Phase, teachers: Sequence[nn.Module]) -> Any:
-    """Build the objective of a phase."""
+def build_objective(phase: Phase, network: Any = None, *, teachers: Sequence[nn.Module] = (), seed: int = 0) -> Any:
+    """Build the objective of a phase.
+
+    The seed alone decides the weights that it may have. The global generator is unchanged.
+    """
     context = {"teachers": teachers, "shards": phase.settings.accumulate, "batch": phase.settings.batch}
-    return build(OBJECTIVES, phase.recipe["objective"], **context)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(make_generator(seed, "objective", phase.number).initial_seed())
+        return build(OBJECTIVES, phase.recipe["objective"], network=network, **context)
 
 
 def build_sampler(
@@ -106,19 +125,19 @@ def train_phase(
     first_step: int = 0,
     carried: CarriedState | None = None,
     prefetcher: Prefetcher | None = None,
-    teachers: Sequence[nn.Module] = (),
+    objective: Any = None,
 ) -> Iterator[Step]:
     """Train from ``first_step`` to the end of a phase.
 
     ``carried`` is the state of the step before. ``prefetcher`` makes the batches of long
-    documents, if the phase has workers. ``teachers`` are for objectives that need them.
+    documents, if the phase has workers. ``objective`` is that of the phase, if it is built.
     """
     device = next(network.parameters()).device
     on_gpu = device.type == "cuda"
     limit_threads(network)
     if on_gpu:
         torch.set_float32_matmul_precision("high" if phase.settings.matmul == "tf32" else "highest")
-    objective, settings = build_objective(phase, teachers), phase.settings
+    objective, settings = build_objective(phase) if objective is None else objective, phase.settings
     if getattr(objective, "contrasts_batch", False):
         settings = replace(settings, accumulate=1)  # it divides the batch itself
     # A wrapper around the same weights, for these steps alone; masks and losses are not compiled.

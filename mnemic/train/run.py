@@ -42,13 +42,14 @@ from mnemic.train.initialize import check_kinds, check_phases, initialize_networ
 from mnemic.train.logger import RunLogger
 from mnemic.train.loop import Step, build_optimizer
 from mnemic.train.optim.optimizers import optimizer_tensors_of, restore_optimizer
-from mnemic.train.phases import Phase, build_sampler, read_phases, train_phase
+from mnemic.train.phases import Phase, build_objective, build_sampler, read_phases, train_phase
 from mnemic.train.prefetch import Prefetcher
 from mnemic.train.sampler import make_generator
 from mnemic.train.teacher import load_teachers
 
 # Of the names of carried tensors and of sums of losses in a checkpoint.
 CARRIED_PREFIX, MEANS_PREFIX = "carried.", "loss_sums."
+OBJECTIVE_PREFIX = "objective."  # of weights that belong to an objective
 OnValidate = Callable[[int], None]  # is told the number of examples
 
 
@@ -148,7 +149,11 @@ class Run:
                 )
         check_parts_fit(self.network, self.data.sizes)
         is_trained = self.progress.phase >= len(self.phases)
-        self.teachers = () if is_trained else load_teachers(recipe, self.data, device)
+        teachers = () if is_trained else load_teachers(recipe, self.data, device)
+        self.objectives = {  # all at once: mistakes are found before the first step
+            phase.number: build_objective(phase, self.network, teachers=teachers, seed=seed)
+            for phase in self.phases[self.progress.phase :]
+        }
         if previous is None and self.is_main:  # from here on the folder belongs to this run
             remove_checkpoint(folder)
         self.logger = RunLogger(folder, self.progress.history) if self.is_main else None
@@ -163,13 +168,16 @@ class Run:
         dataset = self.select_dataset(phase)
         pools = [torch.arange(len(dataset))]
         wrapped: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network
-        optimizer = build_optimizer(wrapped, phase.settings)
+        objective = self.objectives[phase.number]
+        if isinstance(objective, nn.Module):
+            objective.to(self.device)
+        optimizer = build_optimizer(wrapped, phase.settings, objective=objective)
         sampler = build_sampler(phase, network, dataset, pools, [self.seed])
-        self.restore_state(optimizer)
+        self.restore_state(optimizer, objective)
         total_steps = phase.settings.total_steps(sampler.steps_per_epoch)
         steps = train_phase(
             phase, wrapped, dataset, sampler, optimizer=optimizer, first_step=self.progress.step,
-            carried=self.carried, prefetcher=self.prefetcher, teachers=self.teachers,
+            carried=self.carried, prefetcher=self.prefetcher, objective=objective,
         )  # fmt: skip
         self.row_start, patience = time.monotonic(), phase.settings.patience
         try:
@@ -252,9 +260,11 @@ class Run:
         self.on_validate(len(self.data.validation))
         return evaluate_network(self.network, self.data.validation.to(self.device))
 
-    def restore_state(self, optimizer: torch.optim.Optimizer) -> None:
-        """Restore optimizer, sums, carried state, best weights and dropout's random state."""
+    def restore_state(self, optimizer: torch.optim.Optimizer, objective: Any) -> None:
+        """Restore all that a step needs from a checkpoint, dropout's random state included."""
         restore_optimizer(optimizer, self.state)
+        if weights := select_tensors(self.state, OBJECTIVE_PREFIX, self.device):
+            objective.load_state_dict(weights)
         self.carried = select_tensors(self.state, CARRIED_PREFIX, self.device) or None
         self.loss_sums = select_tensors(self.state, MEANS_PREFIX, self.device)
         self.best = BestWeights.from_state_dict(self.state, self.device)
@@ -275,6 +285,9 @@ class Run:
             state |= optimizer_tensors_of(optimizer) | self.best.state_dict()
             state |= {f"{CARRIED_PREFIX}{name}": tensor.cpu() for name, tensor in (self.carried or {}).items()}
             state |= {f"{MEANS_PREFIX}{name}": tensor.cpu() for name, tensor in self.loss_sums.items()}
+            objective = self.objectives[self.progress.phase]
+            if isinstance(objective, nn.Module):
+                state |= {f"{OBJECTIVE_PREFIX}{name}": tensor.cpu() for name, tensor in objective.state_dict().items()}
         checkpoint = Checkpoint(
             recipe=self.recipe,
             seed=self.seed,

@@ -54,7 +54,7 @@ def check_teacher(teacher: Checkpoint, recipe: Recipe, data: Data, folder: str) 
     methods, teacher_methods = (
         kind_of(RESPONSES, model["respond"]).methods for model in (recipe["model"], teacher.recipe["model"])
     )
-    if not {*methods} & {*teacher_methods}:
+    if methods != teacher_methods and {*methods}.isdisjoint(teacher_methods):
         raise ConfigError(
             f"the teacher {folder} is for {join_words(teacher_methods)}, the student for {join_words(methods)}: "
             "take a teacher that was trained on data of this kind"

@@ -91,6 +91,29 @@ def test_a_number_is_compared_by_squared_error() -> None:
     assert int(loss.num_targets) == 1
 
 
+def test_the_squared_error_of_logits_by_hand() -> None:
+    """(1 - 3)² + (2 + 1)² from the teachers' mean; the text without a target does not count."""
+    student = Fixed(torch.tensor([[1.0, 2.0], [9.0, 9.0]]))
+    teachers = [Fixed(torch.tensor([logits, [0.0, 0.0]])) for logits in ([2.0, -1.0], [4.0, -1.0])]
+    objective = distil("classes", *teachers, soft_weight=1.0, loss="logits", temperature=7.0)
+    loss = objective(student, texts(torch.tensor([0, IGNORE])))
+    assert loss.total.item() == pytest.approx(4 + 9)
+    assert int(loss.num_targets) == 1
+    loss.total.backward()
+    torch.testing.assert_close(student.logits.grad, torch.tensor([[-4.0, 6.0], [0.0, 0.0]]))
+
+
+def test_logits_of_windows_are_merged_and_tags_compared_token_by_token() -> None:
+    batch = Batch(None, torch.tensor([1]), torch.tensor([0, 0]))
+    logits = torch.tensor([[1.0, 0.0], [3.0, 0.0]])  # 2 and 0 on average
+    objective = distil("classes", Fixed(torch.zeros(2, 2)), soft_weight=1.0, loss="logits")
+    assert objective(Fixed(logits), batch).total.item() == pytest.approx(4)
+    tags = torch.tensor([[[1.0, 2.0, 0.0], [5.0, 5.0, 5.0]]])  # 1 2 3
+    objective = distil("tags", Fixed(torch.zeros(1, 2, 3)), soft_weight=1.0, loss="logits")
+    batch = Batch(None, torch.tensor([[0, IGNORE]]), torch.tensor([0]))
+    assert objective(Fixed(tags), batch).total.item() == pytest.approx(1 + 4)
+
+
 def test_windows_are_merged_before_they_are_compared() -> None:
     """Two windows of one text give the loss of their mean; the teacher's windows, too."""
     torch.manual_seed(0)
@@ -184,6 +207,8 @@ def test_several_teachers_are_the_mean_of_their_probabilities() -> None:
         ({"hard": {"kind": "masked"}}, f"no kind 'masked' here.*known kinds: {', '.join(HARD_LOSSES)}"),
         ({"hard": {"kind": "spans"}, "temperature": 0}, "a temperature above 0, not"),
         ({"hard": {"kind": "spans"}, "soft_weight": 1.5}, "a soft_weight from 0 to 1 .* not soft_weight = 1.5"),
+        ({"hard": {"kind": "spans"}, "loss": "logits"}, r'"logits" is for classes, numbers, tags; .* for \'spans\''),
+        ({"hard": {"kind": "classes"}, "loss": "square"}, "distil.loss is .*, not 'square'"),
         ({"hard": {"kind": "spans"}, "teachers": []}, "distil does not take 'teachers'"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import text_files
+from learn_runs import finish
 
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
@@ -26,6 +27,17 @@ SEGMENT_OPTIONS += ['data.tokenizer={kind="wordpiece", vocab=600}', 'train.matmu
 PHASE_OPTIONS = ["segments=2", "batch=4"]
 
 
+def make_toy_teacher(kind: str, options: list[str], folder: Path) -> list[str]:
+    """Train a teacher for a step; return the options of its students."""
+    options = [*options, "train.steps=1", "train.batch=8", "train.validate=0", "train.keep=last"]
+    if kind == "classes":  # as many heads as the student, and a multiple of its layers
+        options += ["model.width=24", 'model.encode.stack={depth=3, attention={kind="full", heads=12}}']
+    recipe = load_recipe({"corpus": "bert-pretrain"}.get(kind, "bert-classes"), options)
+    run = finish(recipe, folder.with_name("teacher"), device="cpu")
+    tokenizer = f'{{kind="stored", folder="{run / "checkpoint"}"}}'
+    return [f"teacher.folder={run}", f"data.tokenizer={tokenizer}"]
+
+
 def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
     """Load a shipped recipe with four steps per phase on a little generated data."""
     phases = load_recipe(name).get("phases", [])
@@ -40,6 +52,8 @@ def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind.replace("-", "_"))(folder, 40, **numbers)
         data_overrides = {"retrieval": RETRIEVAL_OPTIONS, "corpus": ["train.log=0", *SMALL_BERT_OPTIONS]}.get(kind, [])
+        if "teacher" in load_recipe(name):
+            data_overrides = data_overrides + make_toy_teacher(kind, [f"data.folder={folder}", *data_overrides], folder)
         return load_recipe(name, [f"data.folder={folder}", *TOY_OPTIONS[1:], *step_overrides, *data_overrides])
     if DATASETS[kind].layout == "segments":
         step_overrides += [f"phases.{phase}.train.{key}" for phase in range(len(phases)) for key in PHASE_OPTIONS]

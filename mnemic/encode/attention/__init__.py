@@ -5,7 +5,9 @@ visible position comes out as zeros. When ``x`` is the end of ``context``, dista
 from that end. ``mask`` reaches an encoder's layer as b 1 1 m, or b 1 n m where rows differ.
 ``supports_cache`` is true of a kind that a decoder can use: it also splits its ``forward`` in two,
 ``project_key_values(context)`` and ``attend(x, key_values, mask)``. Where ``supports_packing`` is
-true, ``mask`` may be a ``PackedMask``: packed sequences that attend only to themselves.
+true, ``mask`` may be a ``PackedMask``: packed sequences that attend only to themselves. A kind with
+``supports_scores`` has ``heads`` and ``attention_scores(x, context, mask)``, its scores before the
+softmax, b h n m, -inf where hidden: what a student's attention is compared by.
 """
 
 from collections.abc import Callable

@@ -54,6 +54,7 @@ class FullAttention(nn.Module):
     """
 
     supports_cache = True  # of keys and values: a decoder can use it
+    supports_scores = True
 
     def __init__(self, width: int, *, heads: int = 4, dropout: float = 0.0, fused: bool = True) -> None:
         super().__init__()
@@ -65,6 +66,11 @@ class FullAttention(nn.Module):
     def supports_packing(self) -> bool:
         """Whether ``mask`` may be a ``PackedMask``; ``x`` and ``context`` are then the same."""
         return self.fused
+
+    @property
+    def heads(self) -> int:
+        """The number of heads."""
+        return self.project.heads
 
     def forward(self, x: Tensor, context: Tensor, mask: Tensor | PackedMask) -> Tensor:
         """Attend from ``x`` to ``context``.
@@ -95,6 +101,11 @@ class FullAttention(nn.Module):
             mixed = nn.functional.dropout(weights, dropout, training=dropout > 0) @ key_values.values
         return self.project.merge_heads(mixed * has_visible) * has_visible.any(1)  # b n d
 
+    def attention_scores(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
+        """Return the scores before the softmax, b h n m; -inf at hidden positions."""
+        keys = self.project.split_heads(self.project.key(context))
+        return compute_attention_scores(self.project.project_query(x), keys, expand_to_four_axes(mask))
+
     def attention_weights(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
         """Return the attention weights of each query, without dropout: the evidence, b h n m."""
         return compute_attention_weights(
@@ -102,14 +113,18 @@ class FullAttention(nn.Module):
         )
 
 
+def compute_attention_scores(query: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
+    """Compute q kᵀ / √c at visible positions and -inf elsewhere, b h n m."""
+    return (query @ keys.mT * query.shape[-1] ** -0.5).masked_fill(~mask, float("-inf"))
+
+
 def compute_attention_weights(query: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
     """Compute softmax(q kᵀ / √c) over visible positions, b h n m.
 
     A row without any visible position is zeros.
     """
-    logits = query @ keys.mT * query.shape[-1] ** -0.5  # b h n m
-    is_hidden = ~mask & mask.any(-1, keepdim=True)
-    return logits.masked_fill(is_hidden, float("-inf")).softmax(-1) * mask
+    scores = compute_attention_scores(query, keys, mask | ~mask.any(-1, keepdim=True))
+    return scores.softmax(-1) * mask
 
 
 def expand_to_four_axes(mask: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ class MaskedAttention(nn.Module):
     """
 
     supports_packing = False  # ``mask`` is never a ``PackedMask``
+    supports_scores = True
 
     def __init__(
         self, width: int, *, heads: int = 4, dropout: float = 0.0, fused: bool = True, keys: VisibleKeys = "others"
@@ -32,12 +33,30 @@ class MaskedAttention(nn.Module):
         self.full = FullAttention(width, heads=heads, dropout=dropout, fused=fused)
         self.keys = keys
 
+    @property
+    def heads(self) -> int:
+        """The number of heads."""
+        return self.full.heads
+
     def forward(self, x: Tensor, context: Tensor, mask: Tensor, positions: Tensor | None = None) -> Tensor:
         """Attend from the masked positions to the context.
 
         ``x`` b n d, ``context`` b m d, ``mask`` to b h n m, ``positions`` b n → b n d. A position
         below 0 is padding: its row of ``mask`` lets it see nothing.
         """
+        return self.full(x, *self.select_visible(x, context, mask, positions))
+
+    def attention_scores(self, x: Tensor, context: Tensor, mask: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Return the scores before the softmax, b h n m; -inf at hidden positions.
+
+        With ``keys="masked"`` the columns are the masked positions alone.
+        """
+        return self.full.attention_scores(x, *self.select_visible(x, context, mask, positions))
+
+    def select_visible(
+        self, x: Tensor, context: Tensor, mask: Tensor, positions: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Select what each masked position may attend to: a context, and the mask over it."""
         if positions is None:
             end = torch.arange(context.shape[1] - x.shape[1], context.shape[1], device=x.device)
             positions = end.expand(x.shape[0], -1)
@@ -52,7 +71,7 @@ class MaskedAttention(nn.Module):
             if self.keys == "masked":
                 visible = visible | (is_self & mask & ~visible.any(-1, keepdim=True))
             mask = visible
-        return self.full(x, context, mask)
+        return context, mask
 
     def select_masked_context(
         self, x: Tensor, context: Tensor, mask: Tensor, positions: Tensor
