@@ -112,9 +112,7 @@ def predict_spans(network: Any, dataset: TextDataset, on_read: OnRead | None = N
     spans_by_text = []
     for start, end in pairwise(first_windows):
         window_spans = torch.stack(windows[start:end])
-        span = select_best_span(
-            window_spans[:, :3], window_spans[:, 3], window_spans[:, 4] if has_relevance else None
-        )
+        span = select_best_span(window_spans[:, :3], window_spans[:, 3], window_spans[:, 4] if has_relevance else None)
         shift = text_spans[start + span.window][0] - token_starts[start + span.window]
         spans_by_text.append(span._replace(first_token=span.first_token + shift, last_token=span.last_token + shift))
     return spans_by_text
