@@ -146,9 +146,9 @@ def run_first(job: Job, args: argparse.Namespace) -> None:
 def initial_weights_of(job: Job, runs: Path) -> Path:
     """Return the folder of the weights that a job's first run starts from."""
     from mnemic.checkpoint.shipped import WEIGHTS
-    from mnemic.store.retrieve.models import SHIPPED_MODEL
+    from mnemic.checkpoint.shipped import READERS
 
-    return WEIGHTS / SHIPPED_MODEL if TASKS[job.task].start == "reader" else runs / "start"
+    return WEIGHTS / READERS[0] if TASKS[job.task].start == "reader" else runs / "start"
 
 
 def run_job(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:

@@ -14,6 +14,8 @@ from mnemic.recipe.migrate import migrate_recipe
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 CARD = "card.json"
+READERS = ("reader",)  # that answer from a memory of documents; the first is the default
+EMBEDDERS = ("reader",)  # that embed its passages; the first is that of a new memory
 MAX_NETWORK_BYTES = 24_000_000  # per network
 MAX_TOTAL_BYTES = 28_000_000  # of all shipped networks together
 
@@ -21,6 +23,11 @@ MAX_TOTAL_BYTES = 28_000_000  # of all shipped networks together
 def list_networks() -> list[str]:
     """List the names of the shipped networks, such as ``entnet-babi``."""
     return sorted(path.parent.name for path in WEIGHTS.glob(f"[!.]*/{CARD}"))
+
+
+def list_text_models() -> list[str]:
+    """List the shipped networks that read or embed documents."""
+    return list(dict.fromkeys((*READERS, *EMBEDDERS)))
 
 
 def read_card(name: str) -> dict[str, Any]:

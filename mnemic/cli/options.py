@@ -11,10 +11,14 @@ MODEL_HELP = f"A run's folder, a checkpoint, or a network that ships: {', '.join
 QUESTIONS_HELP = "A file with one question per line, or - for standard input; prints JSON lines."
 MEMORY_HELP = "The memory: a file such as notes.db, a name such as work, or postgresql://…"
 MEMORY_DEFAULT = "this project's (.mnemic), else your own"
-EMBEDDER_HELP = "The embedding model: reader, hashed-ngrams, minilm, none, or a model's folder."
-EMBEDDER_DEFAULT = "the memory's own; reader for a new memory"
-READER_HELP = "The model that answers: reader, which ships, a folder, or none: the best matching sentence."
-DEFAULT_READER = "reader"
+EMBEDDER_HELP = (
+    f"The embedding model: {', '.join(shipped.EMBEDDERS)}, hashed-ngrams, minilm, none, or a model's folder."
+)
+EMBEDDER_DEFAULT = f"the memory's own; {shipped.EMBEDDERS[0]} for a new memory"
+READER_HELP = (
+    f"The model that answers: {', '.join(shipped.READERS)}, which ships, a folder, or none: the best matching sentence."
+)
+DEFAULT_READER = shipped.READERS[0]
 
 JSON = Option("--json", "Print only JSON; an error is {error: …}.")  # every command has it
 Fresh = Annotated[bool, Option("--fresh", "Start again, even if a run exists there.")]

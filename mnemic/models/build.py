@@ -120,6 +120,8 @@ def build_segment_model(model: Mapping[str, Any], context: dict[str, Any]) -> Se
                 f"model.segments with model.respond.kind = {kind_name(model['respond'])!r} needs "
                 "model.memory, and takes no model.mass"
             )
+        if getattr(respond, "relevance", None) is not None:
+            raise ConfigError("model.respond.relevance and model.segments do not go together; leave one out")
         return construct(SegmentTextModel, model["segments"], name="segments", **parts)
     if "mass" in model:
         parts["mass"] = construct(MaskedLayer, model["mass"], name="mass", **context)

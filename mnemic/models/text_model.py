@@ -44,6 +44,7 @@ class TextOutput(NamedTuple):
 
     logits: Any  # b …, in the shape of the response
     states: Tensor  # b n d; 1 t d for a packed batch
+    relevance: Tensor | None = None  # b, logits of a response that scores it
 
 
 class TextModel(BaseNetwork):
@@ -70,12 +71,16 @@ class TextModel(BaseNetwork):
             states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # b n d
             response_kwargs = {} if inputs.decoder_tokens is None else {"decoder_tokens": inputs.decoder_tokens}
             logits = self.respond(None, None, states, inputs.answer_mask, **response_kwargs)
+            relevance = self.respond.score_relevance(states[:, 0])
         else:
             states = self.encode(inputs.tokens, inputs.mask, positions=inputs.positions, **encode_kwargs)
             answer_mask = gather_rows(inputs.answer_mask[0], inputs.token_indices) & inputs.token_mask  # b n
-            logits = self.respond(None, None, gather_rows(states[0], inputs.token_indices), answer_mask)
+            window_states = gather_rows(states[0], inputs.token_indices)  # b n d
+            logits = self.respond(None, None, window_states, answer_mask)
+            relevance = self.respond.score_relevance(window_states[:, 0])
         # Matmuls may run in 16 bits; losses do not.
-        return TextOutput(logits.float() if isinstance(logits, Tensor) else logits, states)
+        logits = logits.float() if isinstance(logits, Tensor) else logits
+        return TextOutput(logits, states, None if relevance is None else relevance.float())
 
 
 def make_dummy_windows(length: int) -> WindowBatch:

@@ -15,6 +15,7 @@ from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
 from mnemic.objectives.contrast import info_nce
 from mnemic.objectives.pretraining import check_weights
 from mnemic.recipe import ConfigError
+from mnemic.respond.spans import NO_ANSWER
 
 
 class RetrieveAndReadLoss:
@@ -25,7 +26,8 @@ class RetrieveAndReadLoss:
     ``temperature`` instead of the dot product. ``keys`` compares the question with the nearest
     sentence of a passage, ``passages`` with the mean of the whole passage. ``smooth`` is the share
     of the target of each span end that is spread over all tokens that may be one (label
-    smoothing).
+    smoothing). ``relevance`` weights the loss of a network that scores how well a text answers
+    (``model.respond.relevance``).
     """
 
     def __init__(
@@ -36,8 +38,9 @@ class RetrieveAndReadLoss:
         passages: float = 0.2,
         temperature: float = 0.05,
         label_smoothing: float = 0.0,
+        relevance: float = 0.0,
     ) -> None:
-        self.weights = {"spans": spans, "keys": keys, "passages": passages}
+        self.weights = {"spans": spans, "keys": keys, "passages": passages, "relevance": relevance}
         check_weights(self.weights)
         if not temperature > 0 or not 0 <= label_smoothing < 1:
             values = f"temperature = {temperature}, label_smoothing = {label_smoothing}"
@@ -48,8 +51,13 @@ class RetrieveAndReadLoss:
         return sum_weighted(self.compute_losses(network, batch), self.weights)._replace(carried=carried)
 
     def compute_losses(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
-        """Compute the losses spans, keys and passages by name."""
+        """Compute the losses spans, keys and passages, and relevance if it is scored, by name."""
         output = network(batch.inputs)
+        if (output.relevance is None) != (self.weights["relevance"] == 0):
+            raise ConfigError(
+                "model.respond.relevance = true and objective.relevance > 0 go together: the head "
+                "learns by this loss alone; set both or none"
+            )
         with torch.autocast(output.states.device.type, enabled=False):
             spans = smoothed_span_loss(output.logits.float(), batch.targets, self.smooth)
             states, keys = output.states[0].float(), batch.spans
@@ -60,11 +68,14 @@ class RetrieveAndReadLoss:
             key_vectors = pool_spans(states, batch.inputs, keys.lengths)  # s d
             cosines = key_vectors[keys.text_spans] @ key_vectors[keys.question_spans].mT
             best_cosines = torch.segment_reduce(cosines, "max", lengths=keys.spans_per_text, axis=0, unsafe=True)
-            return {
+            losses = {
                 "spans": spans,
                 "keys": self.retrieval_loss(best_cosines.mT, batch),
                 "passages": self.retrieval_loss(question_vectors @ text_vectors.mT, batch),
             }
+            if output.relevance is None:
+                return losses
+            return losses | {"relevance": relevance_loss(output.relevance.float(), batch.targets)}
 
     def retrieval_loss(self, cosines: Tensor, batch: Any) -> Loss:
         """Cross-entropy of each question's passage among all passages: ``cosines`` k p.
@@ -83,6 +94,20 @@ def pool_spans(states: Tensor, batch: PackedBatch, lengths: Tensor) -> Tensor:
     # ``unsafe`` skips a check of the lengths, which would wait for the GPU.
     sums = torch.segment_reduce(text_states, "sum", lengths=lengths, axis=0, unsafe=True)
     return nn.functional.normalize(sums, dim=1)
+
+
+def relevance_loss(logits: Tensor, targets: Tensor) -> Loss:
+    """Binary cross-entropy of whether a window has an answer: ``logits`` b, ``targets`` b 2.
+
+    As a cross-encoder learns to rank (Nogueira and Cho 2019, arXiv:1901.04085, section 2).
+
+    >>> loss = relevance_loss(torch.zeros(2), torch.tensor([[3, 4], [0, 0]]))  # 0: "no answer"
+    >>> round(float(loss.total), 4)  # 2 log 2
+    1.3863
+    """
+    has_answer = (targets[:, 0] != NO_ANSWER).to(logits.dtype)
+    total = nn.functional.binary_cross_entropy_with_logits(logits, has_answer, reduction="sum")
+    return Loss(total, torch.tensor(len(logits), device=logits.device))
 
 
 def smoothed_span_loss(logits: Tensor, targets: Tensor, smooth: float) -> Loss:

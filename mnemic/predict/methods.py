@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
 METHODS = ("answer", "ask", "ask_story", "classify", "complete", "embed", "generate", "load_state",
-           "perplexity", "rate", "remember", "tag")  # fmt: skip
+           "perplexity", "rate", "remember", "rerank", "tag")  # fmt: skip
 HINTS = {  # what a network answers questions about, by one of its methods
     "ask_story": ": it answers questions about stories (`mnemic story ask`)",
     "remember": ": it answers questions about what it has read (`mnemic text read`, then `mnemic text ask`)",
@@ -25,7 +25,10 @@ def methods_of(checkpoint: "Checkpoint") -> tuple[str, ...]:
     methods: tuple[str, ...] = checkpoint.network.respond.methods
     if methods == ("classify", "rate"):  # classes have names, numbers have none
         methods = ("classify",) if checkpoint.labels else ("rate",)
-    if kind_of(DATASETS, checkpoint.recipe["data"]).layout == "windows":
+    data_kind = kind_of(DATASETS, checkpoint.recipe["data"])
+    if methods == ("rate",) and data_kind.paired:  # the number of a question and a passage ranks passages
+        methods = (*methods, "rerank")
+    if data_kind.layout == "windows":
         methods = tuple(dict.fromkeys((*methods, "embed")))
     return methods
 

@@ -25,7 +25,7 @@ def load(folder: str | Path, *, precision: Precision = "float32", device: str | 
     ``mnemic.encode.prepare_for_inference``) the network is for inference only.
 
     >>> mnemic.load("reader")
-    Model('reader': answer, embed)
+    Model('reader': answer, rerank, embed)
     """
     checkpoint = load_checkpoint(folder, precision=precision)
     checkpoint.network.to(device)
@@ -38,7 +38,7 @@ class Model:
     ``methods`` names them; another one raises an ``AttributeError`` that does so, too.
 
     >>> mnemic.load("reader").methods
-    ('answer', 'embed')
+    ('answer', 'rerank', 'embed')
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -136,6 +136,23 @@ class Model:
         options = build_window_options(self.checkpoint, overlap, truncation)
         answers = text_tasks.answer_questions(self.checkpoint, list(zip(questions, texts)), options)
         return answers[0] if is_single else answers
+
+    def rerank(
+        self,
+        question: str,
+        passages: Sequence[str],
+        *,
+        overlap: int | None = None,
+        truncation: Truncation | None = None,
+    ) -> list[results.RankedPassage]:
+        """Rank passages by how well they answer a question, best first.
+
+        >>> passages = ["The rent is 700 euros a month.", "The lease ends on 30 June."]
+        >>> [passage.index for passage in mnemic.load("reader").rerank("When does the lease end?", passages)]
+        [1, 0]
+        """
+        options = build_window_options(self.checkpoint, overlap, truncation)
+        return text_tasks.rerank_passages(self.checkpoint, question, passages, options)
 
     def embed(
         self,

@@ -137,6 +137,7 @@ class SpanAnswer:
     seen: int
     total: int
     slots: tuple[SlotEvidence, ...] = ()  # that were read, with a memory; largest weight first
+    relevance: float = 0.0  # how well the text answers: log-odds, or a logit of a head for it
 
     @property
     def has_answer(self) -> bool:
@@ -145,6 +146,22 @@ class SpanAnswer:
 
     def quote(self, text: str) -> str:
         return text[self.start : self.end]
+
+
+@dataclass(frozen=True)
+class RankedPassage:
+    """A passage with its score: how well it answers a question.
+
+    >>> passages = ["The rent is 700 euros a month.", "Bram Stoker wrote Dracula in 1897."]
+    >>> best = mnemic.load("reader").rerank("Who wrote Dracula?", passages)[0]
+    >>> passages[best.index], best.score > 0
+    ('Bram Stoker wrote Dracula in 1897.', True)
+    """
+
+    index: int  # of the passage, in the list that was ranked
+    score: float  # log-odds that it answers, a logit of a head for it, or a network's number
+    seen: int
+    total: int
 
 
 @dataclass(frozen=True)

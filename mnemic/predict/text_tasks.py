@@ -12,7 +12,7 @@ from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, encode_tagged, find_first_tokens
 from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TaggedExample
 from mnemic.predict import results
-from mnemic.predict.methods import check_method
+from mnemic.predict.methods import check_method, methods_of
 from mnemic.predict.slot_evidence import SlotReadRecorder
 from mnemic.predict.windows import (
     compute_class_logits,
@@ -22,6 +22,7 @@ from mnemic.predict.windows import (
     predict_spans,
 )
 from mnemic.recipe import ConfigError, build, kind_of
+from mnemic.respond.merge_windows import MAX_RELEVANCE
 from mnemic.text import WindowOptions
 from mnemic.text.bio import decode_bio_tags
 from mnemic.text.rules import find_words
@@ -109,14 +110,32 @@ def answer_questions(
     for index, (span, (seen, total)) in enumerate(zip(best_spans, dataset.token_counts.tolist())):
         offsets = dataset.token_offsets(index)
         if not offsets:  # nothing to answer with
-            answers.append(results.SpanAnswer(0, 0, 0.0, 1.0, seen, total))
+            answers.append(results.SpanAnswer(0, 0, 0.0, 1.0, seen, total, relevance=-MAX_RELEVANCE))
             continue
         start, end = offsets[span.first_token][0], offsets[span.last_token][1]
         slots = recorder.slots_of_token(index, span.first_token)
-        answers.append(
-            results.SpanAnswer(start, end, exp(span.log_probability), span.no_answer_probability, seen, total, slots)
-        )
+        probabilities = exp(span.log_probability), span.no_answer_probability
+        answers.append(results.SpanAnswer(start, end, *probabilities, seen, total, slots, span.relevance))
     return answers
+
+
+def rerank_passages(
+    checkpoint: "Checkpoint", question: str, passages: Sequence[str], options: WindowOptions | None = None
+) -> list[results.RankedPassage]:
+    """Rank passages by how well each answers a question, best first; ties keep their order.
+
+    A reader ranks by the relevance of its answers, a network that rates pairs by its number.
+    """
+    check_method(checkpoint, "rerank")
+    pairs = [(question, passage) for passage in check_texts(passages)]
+    if "answer" in methods_of(checkpoint):
+        answers = answer_questions(checkpoint, pairs, options)
+        rows = [(answer.relevance, answer.seen, answer.total) for answer in answers]
+    else:
+        ratings = predict_numbers(checkpoint, pairs, options)
+        rows = [(rating.number, rating.seen, rating.total) for rating in ratings]
+    ranked = [results.RankedPassage(index, *row) for index, row in enumerate(rows)]
+    return sorted(ranked, key=lambda passage: -passage.score)
 
 
 def embed_texts(

@@ -25,6 +25,10 @@ class Response(nn.Module):
         """Whether words may be copied from memory."""
         return False
 
+    def score_relevance(self, first_states: Tensor) -> Tensor | None:
+        """Score how well each window answers, from its first state (b d): b; None: it does not."""
+        return None
+
     def dummy_inputs(self, tokens: Tensor) -> dict[str, Any]:
         """Return the inputs beside ``tokens`` (b n) that a check of shapes needs."""
         return {}

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from mnemic.respond.spans import NO_ANSWER
 
+MAX_RELEVANCE = 100.0  # bound of a text's relevance, a finite number also for an empty text
+
 
 class TokenSpan(NamedTuple):
     """An answer span of a text, as token indices of one of its windows."""
@@ -19,6 +21,7 @@ class TokenSpan(NamedTuple):
     last_token: int  # inclusive
     log_probability: float  # of both ends
     no_answer_probability: float  # that the text holds no answer
+    relevance: float  # how well the text answers: log-odds, or the largest logit of a head for it
 
 
 def average_windows(logits: Tensor, text_of_window: Tensor, num_texts: int) -> Tensor:
@@ -52,15 +55,23 @@ def find_best_spans(logits: Tensor, max_tokens: int) -> tuple[Tensor, Tensor]:
     return best_spans, first_logs[:, NO_ANSWER] + last_logs[:, NO_ANSWER]
 
 
-def select_best_span(best_spans: Tensor, no_answer: Tensor) -> TokenSpan:
+def select_best_span(best_spans: Tensor, no_answer: Tensor, relevance: Tensor | None = None) -> TokenSpan:
     """Select the best span of one text over its windows (w 3, w).
 
     The score of "no answer" is the lowest of all windows, compared with the best span: a window
-    without the answer rightly predicts "no answer", which says nothing about the other windows.
+    without the answer rightly predicts "no answer", which says nothing about the other windows. So
+    is the relevance of a text: the largest of its windows' logits ``relevance`` (w), or without
+    them the log-odds of the best span against "no answer".
     """
     window = int(best_spans[:, 2].argmax())
     first, last, log_probability = best_spans[window].tolist()
-    no_answer_probability = torch.sigmoid(  # in float64, to tell 1 - 1e-12 from 1
-        (no_answer.min() - best_spans[window, 2]).double()
+    log_odds = (best_spans[window, 2] - no_answer.min()).double()  # in float64, to tell 1 - 1e-12 from 1
+    score = log_odds if relevance is None else relevance.max()
+    return TokenSpan(
+        window,
+        int(first),
+        int(last),
+        log_probability,
+        float(torch.sigmoid(-log_odds)),
+        float(score.nan_to_num().clamp(-MAX_RELEVANCE, MAX_RELEVANCE)),
     )
-    return TokenSpan(window, int(first), int(last), log_probability, float(no_answer_probability))

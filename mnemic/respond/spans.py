@@ -19,14 +19,15 @@ class SpanHead(Response):
 
     "No answer" is one more choice of both, scored from the first token's state. Where we differ:
     it has its own weights; in BERT it shares those of the tokens. ``max_tokens`` is the maximum
-    number of tokens of an answer.
+    number of tokens of an answer. With ``relevance`` a third head scores how well a window answers,
+    from its first token's state (Nogueira and Cho 2019, section 2), to rank passages.
     """
 
     source = "text"
     reads_segments = True
-    methods = ("answer",)
+    methods = ("answer", "rerank")
 
-    def __init__(self, width: int, *, max_tokens: int = 30, dropout: float = 0.1) -> None:
+    def __init__(self, width: int, *, max_tokens: int = 30, dropout: float = 0.1, relevance: bool = False) -> None:
         super().__init__()
         if max_tokens < 1:
             raise ConfigError(f"an answer has at least 1 token: model.respond.max_tokens is {max_tokens}")
@@ -34,6 +35,7 @@ class SpanHead(Response):
         self.dropout = nn.Dropout(dropout)
         self.ends = init_glorot(nn.Linear(width, 2))
         self.none = init_glorot(nn.Linear(width, 2))
+        self.relevance = init_glorot(nn.Linear(width, 1)) if relevance else None
 
     def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> Tensor:
         """Score the first and the last token of the answer, b 2 1+n.
@@ -44,3 +46,10 @@ class SpanHead(Response):
         logits = self.ends(states).mT  # b 2 n
         logits = logits.masked_fill(~mask.unsqueeze(1), torch.finfo(logits.dtype).min)
         return torch.cat([self.none(states[:, 0]).unsqueeze(-1), logits], -1)
+
+    def score_relevance(self, first_states: Tensor) -> Tensor | None:
+        """Score how well each window answers, from its first token's state (b d): b.
+
+        None without a head for it.
+        """
+        return None if self.relevance is None else self.relevance(self.dropout(first_states)).squeeze(-1)

@@ -6,23 +6,17 @@
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from mnemic.checkpoint.shipped import EMBEDDERS, READERS
 from mnemic.store.answer.ask import DEFAULT_HOPS, DEFAULT_PASSAGES, AskOptions, answer_question, check_question
 from mnemic.store.answer.confidence import MIN_CONFIDENCE, Reader
 from mnemic.store.answer.reader import resolve_reader
 from mnemic.store.answers import Answer, Hit, join_boxes
-from mnemic.store.contract import (
-    CheckReport,
-    Document,
-    EmbeddingModel,
-    HistoryEvent,
-    MemoryStats,
-    MissingMemoryError,
-    StoreError,
-)
+from mnemic.store.contract import CheckReport, Document, HistoryEvent, MemoryStats, MissingMemoryError, StoreError
 from mnemic.store.engines import open_store
 from mnemic.store.ingest.check import check_store
 from mnemic.store.ingest.contents import find_container
@@ -39,8 +33,9 @@ from mnemic.store.retrieve.embedders import NO_EMBEDDER, Embedder, resolve_embed
 from mnemic.store.retrieve.filters import Day, make_filters
 from mnemic.store.retrieve.hybrid import read_hop
 from mnemic.store.retrieve.languages import select_model
-from mnemic.store.retrieve.models import SHIPPED_MODEL, THREAD_LIMIT
+from mnemic.store.retrieve.models import THREAD_LIMIT
 from mnemic.store.retrieve.spelling import correct_spelling
+from mnemic.store.retrieve.stored_embedder import StoredEmbedder, choose_successor
 from mnemic.store.targets import find_document, resolve_ids
 from mnemic.text.documents import DEFAULT_LIMITS, DocumentError, DocumentParser, Limits, find_files
 
@@ -89,7 +84,7 @@ class Memory:
         memory: str | Path | None = None,
         *,
         embedder: str | Embedder | None = None,
-        reader: str | Reader | None = SHIPPED_MODEL,
+        reader: str | Reader | None = READERS[0],
         on_notice: Callable[[str], object] = ignore_notice,
     ) -> None:
         self.path, self.on_notice = locate_memory(memory), on_notice
@@ -129,26 +124,24 @@ class Memory:
 
     @property
     def embedder(self) -> Embedder | None:
-        """The embedder that made the vectors of the memory; any other one is an error."""
-        return self.load_once("embedder", self.load_embedder)
+        """The embedder that made the vectors of the memory; None: it is searched by words alone."""
+        return self.stored_embedder.embedder
 
-    def load_embedder(self) -> Embedder | None:
-        """Load the embedder of the memory; raise ``StoreError`` if another one was requested."""
-        stored_model, embedder = self.store.get_model(), self.resolve_embedder(self.requested_embedder)
-        model = embedder.model if embedder else None
-        if model != stored_model:
-            raise StoreError(
-                f"{self.store.location} was written with {describe_model(stored_model)}, and this "
-                f"is {describe_model(model)}: their vectors cannot be compared. Nothing was "
-                "changed; `mnemic reindex --embedder NAME`, in Python Memory.reindex, computes them again"
-            )
-        return embedder
+    @property
+    def stored_embedder(self) -> StoredEmbedder:
+        """The embedder that fits the stored vectors; ``StoreError`` if another one was requested.
 
-    def resolve_embedder(self, embedder: str | Embedder | None) -> Embedder | None:
-        """Load an embedder, by default that of the stored vectors."""
-        stored_model = self.store.get_model()
-        stored_name = stored_model.name if stored_model else NO_EMBEDDER
-        return resolve_embedder(stored_name if embedder is None else embedder)
+        Where they are outdated, another process may compute them again meanwhile.
+        """
+        stored = self.load_once("embedder", self.load_embedder)
+        if stored.is_outdated and stored.model != self.store.get_model():
+            with self.lock:
+                stored = self.loaded["embedder"] = self.load_embedder()
+        return stored
+
+    def load_embedder(self) -> StoredEmbedder:
+        """Load the embedder of the stored vectors; raise ``StoreError`` if another one was requested."""
+        return StoredEmbedder(self.store.location, self.store.get_model(), self.requested_embedder)
 
     def exists(self) -> bool:
         """Return whether the memory was created, by opening it."""
@@ -170,12 +163,8 @@ class Memory:
                 hide_from_git(self.path)
             if self.store.is_initialized():
                 return
-            embedder = resolve_embedder(SHIPPED_MODEL if self.requested_embedder is None else self.requested_embedder)
-            with self.store.write_session(), self.store.transaction():
-                if self.store.is_initialized():  # by another process, meanwhile
-                    return
-                self.store.set_model(embedder.model if embedder else None)
-            self.loaded["embedder"] = embedder
+            embedder = resolve_embedder(EMBEDDERS[0] if self.requested_embedder is None else self.requested_embedder)
+            self.store.initialize(embedder.model if embedder else None)
 
     @contextmanager
     def write_session(self) -> Iterator[None]:
@@ -220,9 +209,11 @@ class Memory:
         if self.requested_embedder is not None:
             self.load_once("embedder", self.load_embedder)  # raises if the memory has another, even if no file is new
         with self.write_session(), DocumentParser(limits) as parser:
-            run = RememberRun(self.store, lambda: self.embedder, parser, password)
+            run = RememberRun(self.store, lambda: self.stored_embedder, parser, password)
             yield from run.remember_files(listing)
             yield from run.remove_missing_files(folders)
+            if run.has_new_files:
+                self.report(self.stored_embedder.write_note)
 
     def note(self, text: str, title: str = "") -> int:
         """Remember a text that is in no file; return the document's id."""
@@ -232,8 +223,15 @@ class Memory:
         """Store a note that may supersede a document; return its id."""
         self.create_if_missing()
         with self.write_session():
-            arguments = (self.store, self.embedder, text, title, previous)
-            return retry_call(lambda: remember_note(*arguments))
+            arguments = (self.store, self.stored_embedder, text, title, previous)
+            document_id = retry_call(lambda: remember_note(*arguments))
+        self.report(self.stored_embedder.write_note)
+        return document_id
+
+    def report(self, note: str) -> None:
+        """Call ``on_notice`` with a note, unless it is empty."""
+        if note:
+            self.on_notice(note)
 
     def update(self, target: int | str | Path, text: str | None = None) -> int:
         """Replace a document by ``text``, or by its file read again; return the new id.
@@ -276,9 +274,10 @@ class Memory:
         2024-03, 2024) of the file's modification, or of when a note was remembered.
         """
         filters = make_filters(inside, kind, since, until)
-        options, embedder = AskOptions(hops, passages, lexical, confidence, filters), self.embedder
+        options, stored = AskOptions(hops, passages, lexical, confidence, filters), self.stored_embedder
         with self.search_snapshot():
-            return answer_question(self.store, embedder, self.reader, question, options)
+            answer = answer_question(self.store, stored.embedder, self.reader, question, options)
+        return replace(answer, notes=(stored.search_note, *answer.notes)) if stored.is_outdated else answer
 
     def search(
         self,
@@ -293,15 +292,16 @@ class Memory:
     ) -> list[Hit]:
         """Return the passages that match a query best; the filters are those of ``ask``."""
         check_question(query, "query", "terms of notice")
-        hits, embedder, filters = [], self.embedder, make_filters(inside, kind, since, until)
+        hits, stored, filters = [], self.stored_embedder, make_filters(inside, kind, since, until)
         with self.search_snapshot():
             query, document_ids = correct_spelling(self.store, query), self.store.find_documents(filters)
-            embedder = select_model(embedder, query)
+            embedder = select_model(stored.embedder, query)
             hop = read_hop(self.store, embedder, query, bm25_weight=lexical, document_ids=document_ids)
             for slot_id, document_id, _, (text, page, sentences, boxes) in self.store.get_slots(hop.top_slots(limit)):
                 name, weight = filters.choose_name(self.document(document_id)), hop.weights[slot_id]
                 score, box = hop.scores[slot_id], join_boxes(boxes)
                 hits.append(Hit(document_id, name, page, text, sentences, weight, score, box))
+        self.report(stored.search_note)
         return hits
 
     def correct(self, query: str) -> str:
@@ -366,9 +366,10 @@ class Memory:
 
         After an interrupt, a call with the same embedder resumes.
         """
-        new_embedder = self.resolve_embedder(embedder)
+        new_embedder = resolve_embedder(choose_successor(self.store.get_model()) if embedder is None else embedder)
         with self.write_session():
-            self.requested_embedder, self.loaded["embedder"] = new_embedder or NO_EMBEDDER, new_embedder
+            self.requested_embedder = new_embedder or NO_EMBEDDER
+            self.loaded.pop("embedder", None)
             yield from reindex_passages(self.store, new_embedder)
 
     def export(self, path: str | Path) -> Iterator[ExportProgress]:
@@ -383,8 +384,3 @@ class Memory:
         self.create_if_missing()
         with self.write_session():
             yield from import_export(self.store, self.embedder, Path(path))
-
-
-def describe_model(model: EmbeddingModel | None) -> str:
-    """Describe an embedding model for an error message."""
-    return f"the embedder {model.name} ({model.hash[:12]})" if model else "no embedder"

@@ -128,6 +128,12 @@ class Store(SlotSearch[C]):
         """
         return self.connection.fetch_value(SELECT_MODEL) is not None
 
+    def initialize(self, model: EmbeddingModel | None) -> None:
+        """Set the embedding model of a new memory, unless another process did so meanwhile."""
+        with self.write_session(), self.transaction():
+            if not self.is_initialized():
+                self.set_model(model)
+
     def set_model(self, model: EmbeddingModel | None) -> None:
         """Set the embedding model of the vectors that follow; drop the existing ones."""
         self.connection.execute("DELETE FROM vectors")

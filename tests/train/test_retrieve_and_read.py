@@ -164,6 +164,23 @@ def test_a_start_keeps_the_dropout_of_the_recipe(tmp_path: Path) -> None:
     assert started_recipe["model"]["encode"]["stack"]["depth"] == 2
 
 
+def test_a_head_learns_which_texts_answer(tmp_path: Path) -> None:
+    """It starts from the encoder of a network without one; texts of the same article are distractors."""
+    sets = ("model.respond.relevance=true", "objective.relevance=1.0", "train.epochs=2")
+    recipe = start_recipe_from(tiny(tmp_path, *sets), run())
+    rows: list[Any] = [report.row for report in fit(recipe, tmp_path / "run", device="cpu") if report.row]
+    losses = [row["losses"]["relevance"] for row in rows]
+    assert losses[-1] < losses[0]
+    model, num_best = load(tmp_path / "run"), 0
+    articles = build(DATASETS, model.recipe["data"]).read_split("test")  # type: ignore[attr-defined]
+    for article in articles:
+        texts = [example.text for example in article]
+        num_best += sum(
+            model.rerank(example.question, texts)[0].index == index for index, example in enumerate(article)
+        )
+    assert num_best >= 0.9 * sum(map(len, articles))
+
+
 # Calibration -----------------------------------------------------------------------------------
 
 

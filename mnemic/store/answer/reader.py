@@ -5,9 +5,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mnemic.checkpoint.shipped import READERS, list_text_models
 from mnemic.store.answer.confidence import AnswerSpan, Reader
 from mnemic.store.contract import StoreError
-from mnemic.store.retrieve.models import SHIPPED_MODEL, find_shipped_folder, load_with_digest
+from mnemic.store.retrieve.models import find_shipped_folder, load_with_digest
 from mnemic.text.windows import WindowError
 
 if TYPE_CHECKING:
@@ -23,13 +24,14 @@ class SpanReader:
     The checkpoint is loaded on first use. All passages of a question are read in one batch.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder  # None: the checkpoint that ships with the package
+    def __init__(self, folder: Path | str = READERS[0]) -> None:
+        self.folder = folder  # a name: a checkpoint that ships with the package
 
     @cached_property
     def checkpoint(self) -> "Checkpoint":
         """The checkpoint, loaded on first use; an error if it cannot answer questions."""
-        checkpoint, _ = load_with_digest(self.folder or find_shipped_folder())  # before other imports of torch
+        folder = find_shipped_folder(self.folder) if isinstance(self.folder, str) else self.folder
+        checkpoint, _ = load_with_digest(folder)  # before other imports of torch
         from mnemic.predict.methods import check_method
 
         check_method(checkpoint, "answer")
@@ -61,9 +63,11 @@ def resolve_reader(reader: str | Reader | None) -> Reader | None:
         return None
     if not isinstance(reader, str):
         return reader
-    if reader == SHIPPED_MODEL:
-        return SpanReader()
+    if reader in list_text_models():
+        return SpanReader(reader)
     folder = Path(reader).expanduser()
     if not folder.is_dir():
-        raise StoreError(f"no reader {reader!r}; there are {SHIPPED_MODEL}, {NO_READER} and folders of checkpoints")
+        raise StoreError(
+            f"no reader {reader!r}; there are {', '.join(READERS)}, {NO_READER} and folders of checkpoints"
+        )
     return SpanReader(folder)

@@ -37,8 +37,8 @@ from mnemic.store.ingest.parts import (
 from mnemic.store.ingest.retry import retry_call, retry_iterator
 from mnemic.store.ingest.steps import Outcome, RememberStep, find_install_command
 from mnemic.store.relational import Store
-from mnemic.store.retrieve.embedders import Embedder, HashedNgrams
 from mnemic.store.retrieve.query_words import check_chinese
+from mnemic.store.retrieve.stored_embedder import StoredEmbedder
 from mnemic.text.documents import (
     DocumentError,
     DocumentParser,
@@ -83,7 +83,7 @@ class RememberRun:
     def __init__(
         self,
         store: Store,
-        load_embedder: Callable[[], Embedder | None],
+        load_embedder: Callable[[], StoredEmbedder],
         parser: DocumentParser,
         password: str | None = None,
     ) -> None:
@@ -92,6 +92,7 @@ class RememberRun:
         self.parser = parser
         self.password = password
         self.pending: list[PendingFile] = []
+        self.has_new_files = False  # whether any file was new
         self.done = self.total = 0
         self.partial_documents: list[Document] | None = None  # None: to be listed
 
@@ -171,11 +172,10 @@ class RememberRun:
 
     def read_file(self, file: OpenFile, digest: str) -> Iterator[RememberStep]:
         """Read a file; queue a small one, write a large one in parts."""
-        metadata = FileMetadata(file.path, digest)
+        metadata, self.has_new_files = FileMetadata(file.path, digest), True
         writer = PartWriter(self.store, metadata, self.get_partial_documents())
         parts = self.parser.read(file, kind_of(file.path), self.password)
-        count_tokens = (self.load_embedder() or HashedNgrams()).count_tokens
-        contents = read_contents(parts, count_tokens, metadata, writer.position)
+        contents = read_contents(parts, self.load_embedder().count_tokens, metadata, writer.position)
         first_contents, num_passages = list[PieceContent](), 0
         for content in contents:
             first_contents.append(content)
@@ -226,7 +226,7 @@ class RememberRun:
         documents: dict[str, list[tuple[Passage, PassageEmbedding | None]]] = {}
         while batch := list(islice(passages, BATCH_SIZE)):
             yield self.make_step(path, "reading", passages=writer.num_passages)
-            embedded = embed_passages([passage for _, passage in batch], self.load_embedder())
+            embedded = embed_passages([passage for _, passage in batch], self.load_embedder().embedder)
             for (member, _), pair in zip(batch, embedded):
                 documents.setdefault(member, []).append(pair)
         if documents:
@@ -238,7 +238,7 @@ class RememberRun:
         if not pending:
             return
         pending_passages = [passage for file in pending for passage in file.passages]
-        pairs = iter(embed_passages(pending_passages, self.load_embedder()))
+        pairs = iter(embed_passages(pending_passages, self.load_embedder().embedder))
         files = [(file, [next(pairs) for _ in file.passages]) for file in pending]
         try:
             yield from self.write_files(files)

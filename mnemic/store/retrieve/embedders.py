@@ -1,6 +1,6 @@
 """Embedders, which turn texts into vectors: the protocol, three kinds, and loading by name.
 
-``resolve_embedder("reader")`` is the default of a new memory: of the embedders that come with the
+``shipped.EMBEDDERS[0]`` is the default of a new memory: of the embedders that come with the
 package it has the best recall (benchmarks/memory_recall.py).
 
 Shapes: n texts, t tokens of a text, s sentences of a text, d embedding width.
@@ -18,8 +18,9 @@ from zlib import crc32
 
 import numpy
 
+from mnemic.checkpoint import shipped
 from mnemic.store.contract import EmbeddingModel, PassageEmbedding, StoreError, Vectors
-from mnemic.store.retrieve.models import SHIPPED_MODEL, find_shipped_folder, import_torch, load_with_digest
+from mnemic.store.retrieve.models import find_shipped_folder, import_torch, load_with_digest
 from mnemic.store.retrieve.query_words import extract_words
 from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
 from mnemic.text.sentence_spans import count_sentence_tokens
@@ -206,8 +207,8 @@ def resolve_embedder(embedder: str | Embedder) -> Embedder | None:
         return None
     if embedder == HASHED:
         return HashedNgrams()
-    if embedder == SHIPPED_MODEL:
-        return CheckpointEmbedder(find_shipped_folder(), SHIPPED_MODEL)
+    if embedder in shipped.list_text_models():
+        return CheckpointEmbedder(find_shipped_folder(embedder), embedder)
     if embedder == MINILM:
         package = find_spec(MINILM_PACKAGE)
         if package is None or package.origin is None:
@@ -215,7 +216,7 @@ def resolve_embedder(embedder: str | Embedder) -> Embedder | None:
         return HuggingFaceEmbedder(Path(package.origin).parent / "model", MINILM)
     folder = Path(embedder).expanduser()
     if not folder.is_dir():
-        names = f"{SHIPPED_MODEL}, {MINILM}, {HASHED}, {NO_EMBEDDER} and folders of models"
+        names = f"{', '.join(shipped.EMBEDDERS)}, {MINILM}, {HASHED}, {NO_EMBEDDER} and folders of models"
         raise StoreError(f"no embedder {embedder!r}; there are {names}")
     kind = HuggingFaceEmbedder if (folder / "config.json").is_file() else CheckpointEmbedder
     return kind(folder, str(folder.absolute()))

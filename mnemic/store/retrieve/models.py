@@ -5,27 +5,28 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from mnemic.checkpoint.shipped import WEIGHTS
+from mnemic.checkpoint import shipped
+from mnemic.files import read_json
 from mnemic.store.contract import StoreError
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
-SHIPPED_MODEL = "reader"  # the shipped checkpoint, which both embeds and answers
 WAIT_POLICY = "OMP_WAIT_POLICY"
 LOADING = Lock()
 
 
-def find_shipped_folder() -> Path:
-    """Return the folder of the checkpoint that ships with the package."""
-    folder = WEIGHTS / SHIPPED_MODEL
+def find_shipped_folder(name: str) -> Path:
+    """Return the folder of a checkpoint that ships with the package."""
+    folder = shipped.WEIGHTS / name
     if not folder.is_dir():
         raise StoreError(
-            f"the weights of the {SHIPPED_MODEL} are not in this installation ({folder}); install "
+            f"the weights of the {name} are not in this installation ({folder}); install "
             "mnemic again, or choose another embedder and the reader none"
         )
     return folder
@@ -87,12 +88,17 @@ THREAD_LIMIT = ThreadLimit()
 
 
 def load_with_digest(folder: Path) -> tuple["Checkpoint", str]:
-    """Load a checkpoint for inference; return it with the digest of its weights."""
+    """Load a checkpoint for inference; return it with the digest of its weights.
+
+    Weights that it shares with a shipped network count as its own.
+    """
     import_torch()
-    from mnemic.checkpoint.folder import WEIGHTS, find_checkpoint, hash_file
+    from mnemic.checkpoint.folder import RECIPE, WEIGHTS, find_checkpoint, hash_file
 
     checkpoint_folder = find_checkpoint(folder)
     weights_digest = hash_file(checkpoint_folder / WEIGHTS)
+    if shared := read_json(checkpoint_folder / RECIPE).get("shared"):
+        weights_digest = sha256(f"{weights_digest} {shared}".encode()).hexdigest()
     with LOADING:  # by one thread, while others wait
         return load_once(checkpoint_folder, weights_digest), weights_digest
 

@@ -16,6 +16,7 @@ from functools import cache
 
 from mnemic.store.contract import MemorySlot, StoreError
 from mnemic.store.relational import Store
+from mnemic.checkpoint.shipped import READERS
 from mnemic.store.retrieve.models import find_shipped_folder
 from mnemic.store.retrieve.query_words import STOP_WORDS
 
@@ -121,7 +122,7 @@ def is_common(word: str) -> bool:
 def load_common_words() -> frozenset[str]:
     """Load common English words: the whole words among the shipped reader's tokens."""
     try:
-        text = (find_shipped_folder() / "tokenizer.json").read_text(encoding="utf-8")
+        text = (find_shipped_folder(READERS[0]) / "tokenizer.json").read_text(encoding="utf-8")
     except (StoreError, OSError):  # an installation without weights
         return frozenset()
     return frozenset(token for token in json.loads(text)["model"]["vocab"] if token.isalpha())
