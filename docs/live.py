@@ -21,7 +21,7 @@ CODE = re.compile(r"^ {4}(from |import |\$ |python |mnemic |\w+ = )")  # an exam
 # Arguments that the code passes itself; a recipe cannot set them.
 PASSED = {
     "width", "vocab", "words", "tokenizer", "longest", "max_length", "tables", "num_tables",
-    "classes", "num_classes", "parameters", "rate", "runs", "teachers",
+    "classes", "num_classes", "parameters", "rate", "runs", "teachers", "shards", "batch",
 }  # fmt: skip
 MAX_DEFAULT = 30  # characters of a default value that is shown
 TABLES = {  # key of a recipe: the table of its kinds
@@ -33,6 +33,7 @@ TABLES = {  # key of a recipe: the table of its kinds
     "model.memory.match": "mnemic.memory.parts.match:MATCHES",
     "model.respond": "mnemic.respond:RESPONSES",
     "data": "mnemic.data:DATASETS",
+    "data.views": "mnemic.data.views.draw:VIEWS",
     "objective": "mnemic.objectives:OBJECTIVES",
     "train.optimizer": "mnemic.train.optim.optimizers:OPTIMIZERS",
     "train.schedule": "mnemic.train.optim.schedules:SCHEDULES",

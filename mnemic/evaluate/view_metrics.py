@@ -4,6 +4,7 @@ Shapes: n pairs of texts, p second texts, d width.
 """
 
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -53,7 +54,7 @@ def compute_pair_cosines(network: nn.Module, dataset: TextDataset) -> Tensor:
 
 
 def rank_partners(first: Tensor, second: Tensor, gold: Tensor, groups: Tensor) -> Tensor:
-    """Count the second texts (p d) of other groups that are nearer than each partner, n."""
+    """Count the wrong second texts (p d) that are nearer than each partner, n."""
     ranks = []
     for vectors, columns in zip(first.split(TEXTS_PER_BATCH), gold.split(TEXTS_PER_BATCH)):
         scores = vectors @ second.mT
@@ -65,10 +66,10 @@ def rank_partners(first: Tensor, second: Tensor, gold: Tensor, groups: Tensor) -
 
 
 def compute_uniformity(vectors: Tensor) -> float:
-    """Compute the logarithm of the mean Gaussian potential of all pairs; 0 for a single vector."""
+    """Compute the logarithm of the mean Gaussian potential of all pairs."""
     count = len(vectors)
     if count < 2:
         return 0.0
     chunks = vectors.double().split(TEXTS_PER_BATCH)
-    total = sum(torch.exp(4 * (a @ b.mT) - 4).sum() for a, b in product(chunks, chunks))  # d² = 2 - 2 cos
+    total: Any = sum(torch.exp(4 * (a @ b.mT) - 4).sum() for a, b in product(chunks, chunks))  # d² = 2 - 2 cos
     return float(((total - count) / (count * (count - 1))).log())

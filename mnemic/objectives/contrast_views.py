@@ -1,4 +1,4 @@
-"""Contrastive loss of two views of each text, for batches of any size in bounded memory.
+"""Contrastive loss of two views of each text, in bounded memory.
 
 Shapes: w windows, n pairs of views, m hard negatives, k keys of the batch, d width.
 """
@@ -19,7 +19,7 @@ from mnemic.recipe import ConfigError
 
 
 class ContrastLoss:
-    """Each view of a text is to find the other among all views of the batch.
+    """Contrast both views of each text with the views of all others.
 
     ``loss``: "nt-xent" (Chen et al. 2020, SimCLR), where both views look for each other among all
     views, or "info-nce" (Gao et al. 2021, SimCSE; Karpukhin et al. 2020), where the first looks for
@@ -88,7 +88,7 @@ def check_similarity(kind: str, temperature: float, max_cosine: float) -> None:
 
 
 def compute_vectors(network: Any, inputs: WindowBatch, num_shards: int = 1) -> Tensor:
-    """Compute the vector of each window, w d; with several shards in the memory of one.
+    """Compute the vector of each window, w d, in the memory of one shard.
 
     A shard's activations are dropped, and computed again when its gradient is: the loss of the
     whole batch needs only the vectors (Gao et al. 2021, arXiv:2101.06983, gradient caching). The

@@ -21,7 +21,7 @@ MOMENTUM_PREFIX = "momentum."  # of the carried weights
 
 
 class MoCoLoss:
-    """Each first view is to find its second among the keys of earlier batches (He et al. 2020).
+    """Contrast each pair of views with keys of earlier batches (He et al. 2020).
 
     Keys, the vectors of second views, come from a network whose weights are a moving average:
     ``momentum`` times the old ones plus the rest of the trained ones. It is a copy at the start,
@@ -70,10 +70,12 @@ class MoCoLoss:
         queue = enqueue(queue, gather_rows_of_processes(keys), gather_rows_of_processes(batch.text_ids))
         return loss._replace(carried=queue | {f"{MOMENTUM_PREFIX}{name}": weight for name, weight in weights.items()})
 
-    def contrast(self, queries: Tensor, keys: Tensor, others: Tensor, text_ids: Tensor, other_ids: Tensor) -> Loss:
-        """Compute the loss of each query's key (n d) against other keys (q + m d)."""
-        cosines = torch.cat([(queries * keys).sum(1, keepdim=True), queries @ others.mT], 1)
-        hidden = (other_ids == EMPTY) | (other_ids == text_ids.unsqueeze(1))
+    def contrast(
+        self, queries: Tensor, keys: Tensor, negatives: Tensor, text_ids: Tensor, negative_ids: Tensor
+    ) -> Loss:
+        """Compute the loss of each query's key (n d) against negatives (q + m d)."""
+        cosines = torch.cat([(queries * keys).sum(1, keepdim=True), queries @ negatives.mT], 1)
+        hidden = (negative_ids == EMPTY) | (negative_ids == text_ids.unsqueeze(1))
         hidden = torch.cat([torch.zeros_like(hidden[:, :1]), hidden], 1) | is_too_similar(cosines, self.max_cosine)
         return info_nce(cosines, torch.zeros_like(text_ids), temperature=self.temperature, hidden=hidden)
 

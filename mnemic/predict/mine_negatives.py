@@ -1,4 +1,4 @@
-"""Mine hard negatives: texts that a network takes for the right one, and that are wrong.
+"""Mine hard negatives: wrong texts that a network takes for the right one.
 
 Shapes: n pairs, p second texts, d width.
 """

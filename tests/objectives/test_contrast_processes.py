@@ -44,7 +44,7 @@ def train_three_steps(spec: dict[str, Any], rows: slice, shards: int = 1) -> tup
     torch.manual_seed(0)
     network: nn.Module = MeanVectors()
     wrapped = DistributedDataParallel(network) if dist.is_initialized() else network
-    settings = TrainSettings(optimizer={"kind": "sgd"}, rate=0.1)
+    settings = TrainSettings(optimizer={"kind": "sgd"}, rate=0.1, clip={"kind": "norm", "limit": 1e9})
     objective = build(OBJECTIVES, spec, shards=shards)
     step, carried, losses = OptimizerStep(wrapped, objective, build_optimizer(wrapped, settings), settings), None, []
     for seed in range(3):

@@ -12,7 +12,7 @@ MODEL_FACTS = {"width", "vocab", "max_length", "tables", "words", "hops", "spell
 MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
 SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
 TOKENIZER_FACTS = {"texts", "extra"}  # of a vocabulary that is learned
-OBJECTIVE_FACTS = {"teachers"}
+OBJECTIVE_FACTS = {"teachers", "shards", "batch"}
 OPTIMIZER_FACTS = {"parameters", "rate", "runs"}
 Spec: TypeAlias = Mapping[str, Any]  # a part of a recipe
 Constructors: TypeAlias = Mapping[str, Callable[..., Any]]  # by kind
@@ -66,6 +66,7 @@ def nested_tables() -> dict[str, Constructors]:
     from mnemic import encode
     from mnemic.data.corpora.formats import FORMATS
     from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
+    from mnemic.data.views.draw import VIEWS
     from mnemic.memory.parts import controller, hop_update, match
     from mnemic.objectives.distil import HARD_LOSSES
     from mnemic.objectives.masking import MASKINGS
@@ -75,7 +76,7 @@ def nested_tables() -> dict[str, Constructors]:
         "recurrent": encode.RECURRENTS, "embeddings": encode.EMBEDDINGS, "positions": encode.POSITIONS,
         "stack": encode.STACKS, "decoder": encode.DECODERS, "attention": encode.ATTENTIONS,
         "tokenizer": TOKENIZER_BUILDERS, "format": FORMATS, "masking": MASKINGS,
-        "hard": HARD_LOSSES,
+        "hard": HARD_LOSSES, "views": VIEWS,
     }  # fmt: skip
 
 

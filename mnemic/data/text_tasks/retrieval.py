@@ -129,7 +129,7 @@ def make_retrieval_dataset(articles: Sequence[Article], tokenizer: Tokenizer, mi
 def add_hard_negatives(
     dataset: RetrievalDataset, articles: Sequence[Article], negatives: Mapping[TextPair, Sequence[str]], file: str
 ) -> RetrievalDataset:
-    """Add mined texts that are wrong for a question; they are texts of the dataset themselves."""
+    """Add mined texts that are wrong for a question; all are texts of the dataset."""
     articles_by_text = [group_by_text(article) for article in articles]
     texts = [text for article in articles_by_text for text in article]
     text_index = {text: index for index, text in enumerate(texts)}

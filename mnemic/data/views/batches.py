@@ -48,7 +48,7 @@ class TextPool(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ViewDataset(AssembledDataset):
-    """Rows of which two views are drawn: of one text, or the two texts of a pair."""
+    """Rows with two views each: of one text, or the two texts of a pair."""
 
     metrics: ClassVar[str] = "views"
     pool: TextPool
@@ -97,7 +97,7 @@ class ViewDataset(AssembledDataset):
         return self.views.draw(first, uniforms)
 
     def draw_negatives(self, rows: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-        """Draw hard negatives of the rows that have any: their texts, and a random number each."""
+        """Draw hard negatives of the rows that have any, and a random number each."""
         first, count = self.negative_ranges[rows].unbind(1)
         which, start = uniforms.view(len(rows), self.num_negatives, 2).unbind(2)
         index = first.unsqueeze(1) + (which * count.unsqueeze(1)).long()

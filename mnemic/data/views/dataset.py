@@ -128,6 +128,7 @@ class MatchFiles(WindowFiles):
     negatives_file: str = ""
     hard_negatives: int = 1
     test_file: str = ""
+    overlap: int = 32
 
     def __post_init__(self) -> None:
         super().__post_init__()

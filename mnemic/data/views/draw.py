@@ -1,4 +1,4 @@
-"""Draw two views of a text that say the same: its kinds, and the table of them.
+"""Draw two views of a text; the table of the kinds of views.
 
 A view is up to two ranges of the text's tokens, which are read one after the other. What is drawn
 depends on the uniform random numbers of its row alone.
@@ -7,7 +7,7 @@ Shapes: b texts of a batch, u uniforms.
 """
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ class TextTokens(NamedTuple):
 
 
 class ViewRanges(NamedTuple):
-    """The token ranges of two views: b 2 2, the ranges of each with start and length."""
+    """The token ranges of two views: b 2 2, two starts and lengths each."""
 
     first: Tensor
     second: Tensor
@@ -39,9 +39,9 @@ class ViewRanges(NamedTuple):
 class Views(Protocol):
     """A way to draw two views of one text."""
 
-    min_tokens: ClassVar[int]  # of a text that can be drawn from
-    min_sentences: ClassVar[int]
-    are_equal: ClassVar[bool]  # both are the same tokens, also of a text longer than a window
+    min_tokens: int  # of a text that can be drawn from
+    min_sentences: int
+    are_equal: bool  # both are the same tokens, also of a text longer than a window
 
     def draw(self, texts: TextTokens, uniforms: Tensor) -> ViewRanges:
         """Draw two views of each text: ``uniforms`` are b u, from [0, 1)."""
@@ -60,7 +60,7 @@ class DropoutViews:
 
 
 class HalfViews:
-    """The two halves of a text, to evaluate a network that was trained on equal views."""
+    """The two halves of a text, to evaluate what learned from equal views."""
 
     min_tokens, min_sentences, are_equal = 2, 1, False
 
@@ -125,7 +125,7 @@ class NeighborViews:
     min_tokens, min_sentences, are_equal = 2, 2, False
 
     def draw(self, texts: TextTokens, uniforms: Tensor) -> ViewRanges:
-        """Draw a sentence that is not the last; the other view is the one after it."""
+        """Draw a sentence that is not the last, and the one after it."""
         sentence = texts.first_sentence + (uniforms[:, 0] * (texts.num_sentences - 1)).long()
         first, second = (
             one_range(texts.start + texts.sentence_starts[number], texts.sentence_lengths[number])
@@ -148,7 +148,7 @@ def one_range(start: Tensor, length: Tensor) -> Tensor:
 
 
 def limit_length(ranges: Tensor, max_tokens: int, uniforms: Tensor) -> Tensor:
-    """Draw ``max_tokens`` tokens in a row of views that are longer: b 2 2 and b → b 2 2."""
+    """Draw ``max_tokens`` consecutive tokens of longer views: b 2 2 → b 2 2."""
     total = ranges[:, :, 1].sum(1)
     length = total.clamp(max=max_tokens)
     start = (uniforms * (total - length + 1)).long()

@@ -18,7 +18,7 @@ from mnemic.text import Tokenizer, WindowOptions
 def make_evaluation_dataset(
     pairs: Sequence[tuple[str, str]], groups: Mapping[str, int], tokenizer: Tokenizer, options: WindowOptions
 ) -> TextDataset:
-    """Encode pairs of texts: the second is to be found among all second texts, each there once."""
+    """Encode first texts, and the second texts among which their partners are found."""
     second_texts = {simplify(second): second for _, second in reversed(pairs)}
     index = {text: number for number, text in enumerate(second_texts)}
 
@@ -33,16 +33,16 @@ def make_evaluation_dataset(
 
 
 def make_view_test(texts: Sequence[str], views: Views, tokenizer: Tokenizer, options: WindowOptions) -> TextDataset:
-    """Draw two views of each text, always the same, and encode them as texts of their own.
+    """Draw two views of each text, always the same, and encode them as texts.
 
     Views that are equal would find each other; instead of them the halves of a text are compared.
     """
     pool = make_text_pool(texts, tokenizer)
-    views = HalfViews() if views.are_equal else views
-    has_tokens = pool.spans[: len(texts), 1] >= views.min_tokens
-    rows = (has_tokens & (pool.sentence_ranges[:, 1] >= views.min_sentences)).nonzero().squeeze(1)
+    compared: Views = HalfViews() if views.are_equal else views
+    has_tokens = pool.spans[: len(texts), 1] >= compared.min_tokens
+    rows = (has_tokens & (pool.sentence_ranges[:, 1] >= compared.min_sentences)).nonzero().squeeze(1)
     uniforms = torch.rand(len(rows), NUM_UNIFORMS, generator=torch.Generator().manual_seed(0)).double()
-    first, second = views.draw(pool.select(rows), uniforms)
+    first, second = compared.draw(pool.select(rows), uniforms)
     pairs: list[tuple[str, str]] = []
     for row, start, first_ranges, second_ranges in zip(rows.tolist(), pool.spans[rows, 0].tolist(), first, second):
         offsets = tokenizer.encode(texts[row], special=False).offsets
@@ -53,7 +53,7 @@ def make_view_test(texts: Sequence[str], views: Views, tokenizer: Tokenizer, opt
 
 
 def quote_ranges(text: str, offsets: Sequence[tuple[int, int]], ranges: Tensor, start: int) -> str:
-    """Return the characters of token ranges (2 2) of a text that begins at token ``start``."""
+    """Quote token ranges (2 2) of a text that begins at token ``start``."""
     quotes = []
     for first, length in ranges.tolist():
         if length:

@@ -9,7 +9,7 @@ def simplify(text: str) -> str:
 
 
 def number_groups(pairs: Iterable[Sequence[str]]) -> dict[str, int]:
-    """Number simplified texts: two that are in one pair, or are linked by pairs, share a number.
+    """Number simplified texts; all that are linked by pairs share a number.
 
     So an answer that is right for two questions, and all other answers to these, are no negatives
     of each other.
@@ -27,8 +27,8 @@ def number_groups(pairs: Iterable[Sequence[str]]) -> dict[str, int]:
         return text
 
     for pair in pairs:
-        root, *others = (find_root(simplify(text)) for text in pair)
-        for text in others:
-            parent[find_root(text)] = root
+        root, *linked_roots = (find_root(simplify(text)) for text in pair)
+        for linked_root in linked_roots:
+            parent[find_root(linked_root)] = root
     number_of_root = {root: number for number, root in enumerate(dict.fromkeys(map(find_root, list(parent))))}
     return {text: number_of_root[find_root(text)] for text in parent}

@@ -1,4 +1,4 @@
-"""Read pairs of texts that belong together, and the hard negatives that were mined for them."""
+"""Read pairs of texts that belong together, and their hard negatives."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ def read_pairs(path: Path, columns: Mapping[str, Any]) -> list[TextPair]:
 
 
 def join_columns(row: TableRow, role: str, columns: Mapping[str, Any], location: str) -> str:
-    """Join the texts of a role's columns with blanks; a row need not have all of several."""
+    """Join the texts of a role's columns, those that a row has, with blanks."""
     usual = [name for name in USUAL_COLUMNS[role] if name in row][:1]
     choice = columns.get(role, usual)
     names = [name for name in ([choice] if isinstance(choice, str) else choice) if name in row]
