@@ -108,7 +108,9 @@ def list_part_options(
     for key in sorted(parameters.keys() & inner.keys()):
         hidden = TOKENIZER_FACTS if key == "tokenizer" else MODEL_FACTS
         default = defaults.get(key, None if key in required else parameters[key].default)
-        is_causal = key == "stack" and kind_name(default) in inner["decoder"]  # a causal encoder takes decoders only
+        is_causal = (
+            key == "stack" and kind_name(default or {}) in inner["decoder"]
+        )  # a causal encoder takes decoders only
         table = inner["decoder" if is_causal else key]
         yield from list_kind_options(f"{name}.{key}", table, spec.get(key, {}), hidden, default)
 
