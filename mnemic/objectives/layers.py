@@ -50,7 +50,7 @@ class LayersLoss(nn.Module):
         self.weights = {"attention": attention, "hidden": hidden, "embeddings": embeddings}
         check_weights(self.weights)
         if network is not None:
-            self.teachers = tuple(teachers)  # in a tuple they are no part of this module
+            self.teachers: tuple[Any, ...] = tuple(teachers)  # in a tuple they are no part of this module
             check_layers(network, self.teachers, compares_attention=attention > 0)
             self.projection = make_projection(network, self.teachers[0])
 

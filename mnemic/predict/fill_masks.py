@@ -139,22 +139,24 @@ class WordFiller:
         with evaluating(self.network):
             while start < len(order):
                 numbers = order[start : start + max(TOKENS_PER_BATCH // len(windows[order[start]][0]), 1)]
-                batch, counts = make_masked_batch([windows[number] for number in numbers], self.tokenizer.pad)
-                moved = WindowBatch(*(tensor.to(device) for tensor in batch[:4]))
-                outputs = self.network(moved).logits.masked_logits.float().cpu()[:, : len(self.tokenizer)]
+                batch, counts = make_masked_batch([windows[number] for number in numbers], self.tokenizer.pad, device)
+                outputs = self.network(batch).logits.masked_logits.float().cpu()[:, : len(self.tokenizer)]
                 logits.update(zip(numbers, outputs.split(counts)))
                 start += len(numbers)
         return torch.cat([torch.zeros(0, len(self.tokenizer)), *(logits[number] for number in range(len(windows)))])
 
 
-def make_masked_batch(windows: Sequence[tuple[list[int], list[int]]], pad: int) -> tuple[WindowBatch, list[int]]:
+def make_masked_batch(
+    windows: Sequence[tuple[list[int], list[int]]], pad: int, device: torch.device
+) -> tuple[WindowBatch, list[int]]:
     """Pad windows to a batch; return it with the number of masked positions in each."""
     width = max(len(ids) for ids, _ in windows)
-    tokens = torch.tensor([ids + [pad] * (width - len(ids)) for ids, _ in windows])
-    lengths = torch.tensor([len(ids) for ids, _ in windows])
-    mask = torch.arange(width) < lengths.unsqueeze(1)
-    positions = torch.tensor([row * width + position for row, (_, masked) in enumerate(windows) for position in masked])
-    return WindowBatch(tokens, mask, torch.zeros_like(tokens), positions), [len(masked) for _, masked in windows]
+    masked = [row * width + position for row, (_, positions) in enumerate(windows) for position in positions]
+    tokens = torch.tensor([ids + [pad] * (width - len(ids)) for ids, _ in windows], device=device)
+    lengths = torch.tensor([len(ids) for ids, _ in windows], device=device)
+    mask = torch.arange(width, device=device) < lengths.unsqueeze(1)
+    batch = WindowBatch(tokens, mask, torch.zeros_like(tokens), torch.tensor(masked, device=device))
+    return batch, [len(positions) for _, positions in windows]
 
 
 def replace_spans(text: str, spans: Sequence[tuple[int, int]], words: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
 from mnemic.encode.attention import ATTENTIONS, FullAttention
-from mnemic.recipe import ConfigError, build
+from mnemic.recipe import ConfigError, build, select_kinds
 
 D = 32
 
@@ -62,6 +62,22 @@ def test_masked_positions_change_nothing(kind: str) -> None:
     before, after = attention(x, x, causal), attention(changed, changed, causal)
     torch.testing.assert_close(before[:, :4], after[:, :4])
     assert (before[:, 4:] != after[:, 4:]).any(-1).all()
+
+
+@pytest.mark.parametrize("kind", select_kinds(ATTENTIONS, supports_scores=True))
+def test_scores_are_those_before_the_softmax(kind: str) -> None:
+    """Their softmax mixes the values to the output; hidden positions have -inf."""
+    attention, x = make_attention(kind), random_states(2, 7)
+    mask = torch.rand(2, 1, 7, 7, generator=torch.Generator().manual_seed(2)) < 0.6
+    mask[1, 0, 3] = False
+    scores = attention.attention_scores(x, x, mask)
+    assert scores.shape == (2, attention.heads, 7, 7)
+    assert (scores.masked_select(~mask) == float("-inf")).all()
+    full = getattr(attention, "full", attention)
+    has_visible = scores.isfinite().any(-1, keepdim=True)
+    mixed = scores.softmax(-1).nan_to_num(0) @ full.project.project_key_values(x).values
+    expected = full.project.merge_heads(mixed) * has_visible.any(1)
+    torch.testing.assert_close(attention(x, x, mask), expected)
 
 
 @pytest.mark.parametrize("kind", ATTENTIONS)

@@ -220,6 +220,17 @@ def test_iterate_layers_yields_each_layer() -> None:
     torch.testing.assert_close(stack.norm(layers[3])[mask], stack(x, mask)[mask])
 
 
+def test_an_encoder_yields_its_embeddings_and_each_layer() -> None:
+    torch.manual_seed(0)
+    encoder = TransformerEncoder(D, 50, embeddings={"kind": "sum", "segments": 2}, stack={"norm": "pre"}).eval()
+    tokens, segments, mask = torch.randint(50, (2, 5)), torch.randint(2, (2, 5)), length_mask([5, 3], 5)
+    layers = list(encoder.iterate_layers(tokens, mask, segments=segments))
+    assert len(layers) == 3
+    assert torch.equal(layers[0], encoder.embeddings(tokens, mask, segments=segments))
+    expected = encoder(tokens, mask, segments=segments)
+    torch.testing.assert_close(encoder.stack.norm(layers[-1])[mask], expected[mask])
+
+
 def test_packed_texts_are_as_if_alone() -> None:
     """Two texts in one row; each attends to itself and has positions from 0."""
     torch.manual_seed(0)

@@ -12,7 +12,7 @@ MODEL_FACTS = {"width", "vocab", "max_length", "tables", "words", "hops", "spell
 MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
 SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
 TOKENIZER_FACTS = {"texts", "extra"}  # of a vocabulary that is learned
-OBJECTIVE_FACTS = {"teachers", "shards", "batch"}
+OBJECTIVE_FACTS = {"teachers", "network", "shards", "batch"}
 OPTIMIZER_FACTS = {"parameters", "rate", "runs"}
 Spec: TypeAlias = Mapping[str, Any]  # a part of a recipe
 Constructors: TypeAlias = Mapping[str, Callable[..., Any]]  # by kind
@@ -99,16 +99,19 @@ def list_part_options(
 ) -> Iterator[dict[str, Any]]:
     """List the options of a part; nested parts come last, with their own options."""
     parameters = {key: parameter for key, parameter in parameters_of(constructor).items() if key not in hidden}
-    inner, defaults = nested_tables(), {**factory_defaults_of(constructor), **defaults}
+    hints, defaults = type_hints_of(constructor), {**factory_defaults_of(constructor), **defaults}
+    inner = {key: table for key, table in nested_tables().items() if hints.get(key) is not float}  # no weight of a loss
+    required = {key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
     for key, parameter in parameters.items():
         if key not in inner:
-            option_row = build_option_row(f"{name}.{key}", type_hints_of(constructor)[key], spec)
-            is_required = parameter.default is inspect.Parameter.empty
-            yield option_row | ({} if is_required else {"default": defaults.get(key, parameter.default)})
+            option_row = build_option_row(f"{name}.{key}", hints[key], spec)
+            yield option_row | ({} if key in required else {"default": defaults.get(key, parameter.default)})
     for key in sorted(parameters.keys() & inner.keys()):
         hidden = TOKENIZER_FACTS if key == "tokenizer" else MODEL_FACTS
-        default = defaults.get(key, parameters[key].default)
-        is_causal = key == "stack" and kind_name(default) in inner["decoder"]  # a causal encoder takes decoders only
+        default = defaults.get(key, None if key in required else parameters[key].default)
+        is_causal = (
+            key == "stack" and kind_name(default or {}) in inner["decoder"]
+        )  # a causal encoder takes decoders only
         table = inner["decoder" if is_causal else key]
         yield from list_kind_options(f"{name}.{key}", table, spec.get(key, {}), hidden, default)
 
