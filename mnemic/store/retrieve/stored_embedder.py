@@ -67,7 +67,7 @@ def get_stored_name(model: EmbeddingModel | None) -> str:
 def choose_successor(model: EmbeddingModel | None) -> str:
     """Choose the embedder that computes the vectors of a memory again, if none is requested.
 
-    It is that of the memory, or the default where the memory's was a shipped one that no longer embeds.
+    It is that of the memory, or the default if that one ships for reading alone now.
     """
     name = get_stored_name(model)
     is_retired = name in shipped.list_text_models() and name not in shipped.EMBEDDERS
