@@ -124,7 +124,7 @@ class Memory:
 
     @property
     def embedder(self) -> Embedder | None:
-        """The embedder that made the vectors of the memory; None: it is searched by words alone."""
+        """The embedder that made the vectors of the memory; None: words alone are searched."""
         return self.stored_embedder.embedder
 
     @property

@@ -43,7 +43,7 @@ DEFAULT_PASSAGES = 5  # passages per hop that are read sentence by sentence
 
 
 class AskOptions(NamedTuple):
-    """Options of a question: hops, passages, BM25 weight, minimal confidence, filters, reranking.
+    """Options of a question: what is read, how it is ranked, and what is answered.
 
     ``rerank`` passages of the last hop are read and ranked anew, and the best ``passages`` of them
     are used. None: those that are read anyway. 0, or a timeout of 0: the order of retrieval.
@@ -81,7 +81,7 @@ class ReaderInput(NamedTuple):
 
 
 class ReadSlots(NamedTuple):
-    """What a reader read of slots, and the spans that it found, before they are checked."""
+    """What a reader read of slots, and the spans that it found."""
 
     inputs: list[ReaderInput]  # of a slot one or several, one after another
     spans: list[AnswerSpan]  # one per input
@@ -105,7 +105,7 @@ NOTHING_READ = ReadSlots([], [])
 
 
 class RetrievedMemory(NamedTuple):
-    """What was retrieved from a memory for a question, hop by hop, and what was read of it."""
+    """What was retrieved from a memory, hop by hop, and what was read of it."""
 
     hops: list[Hop]
     sentences_by_slot: dict[int, list[SlotSpan]]
@@ -258,7 +258,7 @@ def read_memory(
     sentences_by_slot: dict[int, list[SlotSpan]],
     options: AskOptions,
 ) -> RetrievedMemory:
-    """Read the slots that were retrieved, and further ones of the last hop, which is reranked.
+    """Read the retrieved slots and further ones of the last hop, and rerank that.
 
     Of the last hop only the best are left, as many as without reranking.
     """

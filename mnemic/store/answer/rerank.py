@@ -21,7 +21,7 @@ RELEVANCE_WEIGHT = 1.0
 
 
 def list_further_slots(store: Store, hop: Hop, num_kept: int, num_reranked: int) -> list[MemorySlot]:
-    """List the slots of a hop that are read beside the best ``num_kept``, to be ranked."""
+    """List the slots of a hop to read and rank beside the best ``num_kept``."""
     return store.get_slots(hop.top_slots(num_reranked)[num_kept:]) if num_reranked > num_kept else []
 
 
