@@ -145,8 +145,7 @@ def run_first(job: Job, args: argparse.Namespace) -> None:
 
 def initial_weights_of(job: Job, runs: Path) -> Path:
     """Return the folder of the weights that a job's first run starts from."""
-    from mnemic.checkpoint.shipped import WEIGHTS
-    from mnemic.checkpoint.shipped import READERS
+    from mnemic.checkpoint.shipped import READERS, WEIGHTS
 
     return WEIGHTS / READERS[0] if TASKS[job.task].start == "reader" else runs / "start"
 

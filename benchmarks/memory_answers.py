@@ -53,10 +53,10 @@ class JudgedAnswer(NamedTuple):
         return self.f1 >= MIN_RIGHT_F1
 
 
-def judge_answer(memory: Memory, question: QuestionExample, lexical: float | None = None) -> JudgedAnswer:
+def judge_answer(memory: Memory, question: QuestionExample, **options: Any) -> JudgedAnswer:
     """Ask a question and compare the best answer with the right ones."""
     started = time.perf_counter()
-    answer = memory.ask(question.question, lexical=lexical)
+    answer = memory.ask(question.question, **options)
     seconds = time.perf_counter() - started
     weights = {evidence.passage: evidence.weights[0] for evidence in answer.evidence}
     passages = sorted(weights, key=lambda text: -weights[text])

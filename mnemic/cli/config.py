@@ -46,6 +46,7 @@ SETTINGS = {
     "confidence": Setting(float, "minimum probability of an answer", ("ask",), (0, 1)),
     "hops": Setting(int, "number of reads per question", ("ask",), (1, LARGE)),
     "passages": Setting(int, "passages to read per hop", ("ask",), (1, LARGE)),
+    "rerank": Setting(int, "passages that the reader ranks anew; 0: none", ("ask",), (0, LARGE)),
     "limit": Setting(int, "sentences of evidence, or passages of a search", ("ask", "search"), (1, LARGE)),
     "include": Setting(list, "files to read in folders", ("remember", "watch")),
     "exclude": Setting(list, "files to leave out in folders", ("remember", "watch")),

@@ -84,6 +84,7 @@ class SearchResult(QuotingResult):
     """Passages, best first."""
 
     found: list[PassageResult]
+    notes: list[str] = []
 
 
 class DocumentResult(BaseModel):

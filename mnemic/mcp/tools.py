@@ -107,7 +107,10 @@ def search_passages(memory: "Memory", arguments: SearchArguments, on_progress: O
                 **select_box(hit.box),
             )
         )
-    return SearchResult(found=passages)
+    result = SearchResult(found=passages)
+    if note := memory.stored_embedder.search_note:
+        result.notes = [note]
+    return result
 
 
 def ask_question(memory: "Memory", arguments: AskArguments, on_progress: OnProgress) -> AskResult:

@@ -148,7 +148,8 @@ class Model:
         """Rank passages by how well they answer a question, best first.
 
         >>> passages = ["The rent is 700 euros a month.", "The lease ends on 30 June."]
-        >>> [passage.index for passage in mnemic.load("reader").rerank("When does the lease end?", passages)]
+        >>> ranked = mnemic.load("reader").rerank("When does the lease end?", passages)
+        >>> [passage.index for passage in ranked]
         [1, 0]
         """
         options = build_window_options(self.checkpoint, overlap, truncation)

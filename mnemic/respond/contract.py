@@ -26,7 +26,10 @@ class Response(nn.Module):
         return False
 
     def score_relevance(self, first_states: Tensor) -> Tensor | None:
-        """Score how well each window answers, from its first state (b d): b; None: it does not."""
+        """Score how well each window answers (b), from its first state (b d).
+
+        None: the response does not.
+        """
         return None
 
     def dummy_inputs(self, tokens: Tensor) -> dict[str, Any]:

@@ -124,7 +124,7 @@ class Memory:
 
     @property
     def embedder(self) -> Embedder | None:
-        """The embedder that made the vectors of the memory; None: it is searched by words alone."""
+        """The embedder that made the vectors of the memory; None: words alone are searched."""
         return self.stored_embedder.embedder
 
     @property
@@ -140,7 +140,7 @@ class Memory:
         return stored
 
     def load_embedder(self) -> StoredEmbedder:
-        """Load the embedder of the stored vectors; raise ``StoreError`` if another one was requested."""
+        """Load the embedder of the stored vectors, which no request may contradict."""
         return StoredEmbedder(self.store.location, self.store.get_model(), self.requested_embedder)
 
     def exists(self) -> bool:
@@ -258,6 +258,8 @@ class Memory:
         passages: int = DEFAULT_PASSAGES,
         lexical: float | None = None,
         confidence: float = MIN_CONFIDENCE,
+        rerank: int | None = None,
+        rerank_timeout_s: float | None = None,
         inside: str | Path | None = None,
         kind: str | None = None,
         since: Day | None = None,
@@ -267,14 +269,19 @@ class Memory:
 
         Each hop reads ``passages`` sentence by sentence; later hops add the best sentence to the
         query. ``lexical`` is the weight of BM25 beside vectors, by default the embedder's. A
-        reader's answer must have at least this ``confidence``.
+        reader's answer must have at least this ``confidence``. ``rerank`` passages, by default
+        those that are read, are ranked anew by the reader. Of more than ``passages`` the best are
+        used; after ``rerank_timeout_s`` seconds no further ones are read. 0: retrieval's order.
 
         Filters leave other documents out: ``inside`` is a folder or file, ``kind`` one such as pdf
         or note, ``since`` and ``until`` are the first and the last day (a date, or 2024-03-31,
         2024-03, 2024) of the file's modification, or of when a note was remembered.
         """
         filters = make_filters(inside, kind, since, until)
-        options, stored = AskOptions(hops, passages, lexical, confidence, filters), self.stored_embedder
+        options, stored = (
+            AskOptions(hops, passages, lexical, confidence, filters, rerank, rerank_timeout_s),
+            self.stored_embedder,
+        )
         with self.search_snapshot():
             answer = answer_question(self.store, stored.embedder, self.reader, question, options)
         return replace(answer, notes=(stored.search_note, *answer.notes)) if stored.is_outdated else answer

@@ -1,4 +1,4 @@
-"""A memory whose vectors are by another version of a shipped embedder: words alone, until reindexed."""
+"""A memory with vectors of another version of its embedder: words alone, until reindexed."""
 
 import json
 import shutil
@@ -53,11 +53,11 @@ def test_it_is_searched_by_words_alone_and_says_so(location: Path | str) -> None
         assert [hit.text for hit in memory.search("lease")] == [TEXTS[0]]
         assert notices == [answer.notes[0]]
         assert memory.search(BY_MEANING) == []
-    with Memory(location, embedder="none", reader=None) as words:  # another one than the memory's: an error
-        with pytest.raises(StoreError, match="with the embedder reader .* and this is no embedder"):
-            words.ask("When does the lease end?")
+    expect_other = pytest.raises(StoreError, match=r"with the embedder reader .* and this is no embedder")
+    with Memory(location, embedder="none", reader=None) as words, expect_other:  # requested: an error
+        words.ask("When does the lease end?")
     with Memory(location, embedder="reader", reader=None) as requested:  # the same, but requested
-        with pytest.raises(StoreError, match="with the embedder reader .000000000000.* cannot be compared"):
+        with pytest.raises(StoreError, match=r"with the embedder reader .000000000000.* cannot be compared"):
             requested.ask("When does the lease end?")
         with pytest.raises(StoreError, match="cannot be compared"):
             requested.note("New.")
@@ -100,7 +100,7 @@ def test_passages_are_as_long_as_those_of_the_successor() -> None:
 def test_a_shipped_network_that_no_longer_embeds_has_a_successor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two networks ship: one reads, one embeds. Memories by the first stay as they are, or are outdated."""
+    """Two networks ship: one reads, one embeds. A memory by the first has a successor."""
     monkeypatch.setattr(shipped, "WEIGHTS", tmp_path)
     for name in ("reader", "reader-small"):
         shutil.copytree(Path(shipped.__file__).parents[1] / "weights" / "reader", tmp_path / name)
@@ -114,7 +114,7 @@ def test_a_shipped_network_that_no_longer_embeds_has_a_successor(
     assert outdated.successor.model.name == "reader-small"
     assert choose_successor(EmbeddingModel("minilm", "0", 384)) == "minilm"
     assert choose_successor(None) == "none"
-    with pytest.raises(StoreError, match="hashed-ngrams .0.* cannot be compared"):  # ours, but no network
+    with pytest.raises(StoreError, match=r"hashed-ngrams .0.* cannot be compared"):  # ours, but no network
         StoredEmbedder("here", EmbeddingModel("hashed-ngrams", "0", 512), None)
 
 

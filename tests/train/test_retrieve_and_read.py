@@ -165,7 +165,7 @@ def test_a_start_keeps_the_dropout_of_the_recipe(tmp_path: Path) -> None:
 
 
 def test_a_head_learns_which_texts_answer(tmp_path: Path) -> None:
-    """It starts from the encoder of a network without one; texts of the same article are distractors."""
+    """From the encoder of a network without one; distractors are of the same article."""
     sets = ("model.respond.relevance=true", "objective.relevance=1.0", "train.epochs=2")
     recipe = start_recipe_from(tiny(tmp_path, *sets), run())
     rows: list[Any] = [report.row for report in fit(recipe, tmp_path / "run", device="cpu") if report.row]

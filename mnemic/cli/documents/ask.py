@@ -16,6 +16,8 @@ from mnemic.store.answers import NUM_SHOWN, answer_to_dict
 
 EXIT_NO_ANSWER = 1  # exit code with --fail if a question has no answer
 FAIL_HELP = "Exit with code 1 if a question has no answer."
+RERANK_HELP = "Number of passages to read and rank anew, of which the best are used; 0: none."
+TIMEOUT_HELP = "Read no further passages after this time; those that were not read are ranked without."
 CONFIDENCE_HELP = "Minimum probability that the reader's answer is right; 0: always answer."
 LIMIT_HELP, LIMIT_DEFAULT = "Sentences of evidence to show.", f"{NUM_SHOWN}; all as JSON"
 
@@ -26,6 +28,8 @@ def ask(
     address: opt.Memory = None,
     hops: Annotated[int, opt.Option("--hops", "Number of reads; each further one uses what was found before.")] = 1,
     passages: Annotated[int, opt.Option("--passages", "Number of passages to read per hop.")] = 5,
+    rerank: Annotated[int | None, opt.Option("--rerank N", RERANK_HELP, "those it reads", minimum=0)] = None,
+    rerank_timeout: Annotated[float | None, opt.Option("--rerank-timeout SECONDS", TIMEOUT_HELP)] = None,
     reader: opt.Reader = opt.DEFAULT_READER,
     confidence: Annotated[float, opt.Option("--confidence", CONFIDENCE_HELP, "fitted to the reader")] = MIN_CONFIDENCE,
     limit: Annotated[int | None, opt.Option("--limit, -n N", LIMIT_HELP, LIMIT_DEFAULT, minimum=1)] = None,
@@ -54,6 +58,8 @@ def ask(
             memory.ask,
             hops=hops,
             passages=passages,
+            rerank=rerank,
+            rerank_timeout_s=rerank_timeout,
             confidence=confidence,
             inside=inside,
             kind=kind,

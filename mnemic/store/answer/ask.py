@@ -1,6 +1,10 @@
-"""Answer a question from a memory: retrieve in hops, read passages; ``rank`` orders answers."""
+"""Answer a question from a memory: retrieve in hops, read passages.
 
-from collections.abc import Iterator, Mapping, Sequence
+``rerank`` orders passages by what was read in them, ``rank`` orders answers.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -19,6 +23,7 @@ from mnemic.store.answer.rank import (
     score_sentences,
     weigh_sentences,
 )
+from mnemic.store.answer.rerank import describe_timeout, list_further_slots, read_in_time, rerank_hop
 from mnemic.store.answer.units import find_best_lines, fit_span
 from mnemic.store.answers import Answer
 from mnemic.store.contract import MemorySlot, StoreError
@@ -38,18 +43,27 @@ DEFAULT_PASSAGES = 5  # passages per hop that are read sentence by sentence
 
 
 class AskOptions(NamedTuple):
-    """Options of a question: hops, passages, BM25 weight, minimal confidence, filters."""
+    """Options of a question: what is read, how it is ranked, and what is answered.
+
+    ``rerank`` passages of the last hop are read and ranked anew, and the best ``passages`` of them
+    are used. None: those that are read anyway. 0, or a timeout of 0: the order of retrieval.
+    """
 
     hops: int = DEFAULT_HOPS
     passages: int = DEFAULT_PASSAGES
     bm25_weight: float | None = None
     confidence: float = MIN_CONFIDENCE
     filters: Filters = NO_FILTERS
+    rerank: int | None = None
+    rerank_timeout_s: float | None = None
 
     def check(self) -> "AskOptions":
         """Return the options, or raise ``StoreError`` if one is out of range."""
         if self.hops < 1 or self.passages < 1:
             raise StoreError(f"hops and passages are at least 1, not {self.hops}, {self.passages}")
+        for name, number in (("number of passages to rerank", self.rerank), ("time for it", self.rerank_timeout_s)):
+            if number is not None and not number >= 0:
+                raise StoreError(f"the {name} is at least 0, not {number}")
         for name, value in (("lexical share", self.bm25_weight), ("confidence", self.confidence)):
             if value is not None and not 0 <= value <= 1:
                 raise StoreError(f"the {name} is between 0 and 1, not {value}")
@@ -64,6 +78,39 @@ class ReaderInput(NamedTuple):
     offset: int  # of the passage's start in the text; below 0 for a line further on
     score: float  # of the slot, below that of the best
     context: str  # all that the reader could know: the passage, the clue, the document's name
+
+
+class ReadSlots(NamedTuple):
+    """What a reader read of slots, and the spans that it found."""
+
+    inputs: list[ReaderInput]  # of a slot one or several, one after another
+    spans: list[AnswerSpan]  # one per input
+    num_unread: int = 0  # slots for which there was no time
+
+    def select(self, slot_ids: Collection[int]) -> "ReadSlots":
+        """Select what was read of some slots."""
+        pairs = [(item, span) for item, span in zip(self.inputs, self.spans) if item.slot.id in slot_ids]
+        return ReadSlots([item for item, _ in pairs], [span for _, span in pairs])
+
+    def score_slots(self) -> dict[int, float]:
+        """Return how well each slot answers: the largest relevance of its inputs."""
+        scores: dict[int, float] = {}
+        for item, span in zip(self.inputs, self.spans):
+            relevance = span.log_odds if span.relevance is None else span.relevance
+            scores[item.slot.id] = max(scores.get(item.slot.id, relevance), relevance)
+        return scores
+
+
+NOTHING_READ = ReadSlots([], [])
+
+
+class RetrievedMemory(NamedTuple):
+    """What was retrieved from a memory, hop by hop, and what was read of it."""
+
+    hops: list[Hop]
+    sentences_by_slot: dict[int, list[SlotSpan]]
+    names: dict[int, str]  # of the documents
+    read: ReadSlots
 
 
 def check_question(question: str, noun: str = "question", example: str = "Who wrote it?") -> None:
@@ -90,10 +137,12 @@ def answer_question(
     if options.filters != NO_FILTERS and not hops[0].num_slots:
         notes.append(f"no document fits: {options.filters}; leave one out")
     sentences = sorted(chain.from_iterable(sentences_by_slot.values()), key=lambda sentence: -sentence.score)
-    documents = {sentence.slot.document: store.get_document(sentence.slot.document) for sentence in sentences}
-    names = {document.id: get_base_name(document.name) for document in documents.values() if document}
-    candidates = read_passages(active_reader, query, sentences_by_slot, hops, names)
-    if candidates is not None:
+    hops, sentences_by_slot, names, read = read_memory(store, active_reader, query, hops, sentences_by_slot, options)
+    sentences = sorted(chain.from_iterable(sentences_by_slot.values()), key=lambda sentence: -sentence.score)
+    if read.num_unread:
+        notes.append(describe_timeout(read.num_unread, options.rerank_timeout_s or 0.0))
+    if read.inputs:
+        candidates = find_candidates(query, read)
         slots = {candidate.slot.id: candidate.slot for candidate, _ in candidates}
         answers = merge_values(merge_answers(candidates), find_values(query, slots.values(), names))
     else:
@@ -169,19 +218,71 @@ def read_passages(
     A slot of a later hop is read with the hop's clue in front: it may speak of something that the
     question does not name, and only the clue connects the two.
     """
-    if reader is None:
-        return None
+    slots = [sentences[0].slot for sentences in sentences_by_slot.values() if sentences]
+    read = read_slots(reader, question, slots, hops, names or {}) if reader else NOTHING_READ
+    return find_candidates(question, read) if read.inputs else None
+
+
+def read_slots(
+    reader: Reader,
+    question: str,
+    slots: Sequence[MemorySlot],
+    hops: Sequence[Hop],
+    names: Mapping[int, str],
+    *,
+    num_first: int = 0,
+    timeout_s: float | None = None,
+) -> ReadSlots:
+    """Read slots with a reader; after ``timeout_s`` only the first ``num_first`` of them."""
     inputs: list[ReaderInput] = []
-    for slot in (sentences[0].slot for sentences in sentences_by_slot.values() if sentences):
+    num_first_inputs = 0
+    for number, slot in enumerate(slots, start=1):
         hop = next(hop for hop in reversed(hops) if slot.id in hop.scores)
         if knows_language(reader, slot.passage.text):
-            inputs += list_inputs(slot, question, hop, (names or {}).get(slot.document, ""))
+            inputs += list_inputs(slot, question, hop, names.get(slot.document, ""))
+        if number <= num_first:
+            num_first_inputs = len(inputs)
     if not inputs:
-        return None
-    spans = [
-        fit_span(shift_span(span, item.offset), item.slot.passage)
-        for span, item in zip(reader.answer(phrase_question(question), [item.text for item in inputs]), inputs)
-    ]
+        return NOTHING_READ
+    read = partial(reader.answer, phrase_question(question))
+    spans = read_in_time(read, [item.text for item in inputs], num_first_inputs, timeout_s)
+    unread = {item.slot.id for item in inputs[len(spans) :]}.difference(item.slot.id for item in inputs[: len(spans)])
+    return ReadSlots(inputs[: len(spans)], spans, len(unread))
+
+
+def read_memory(
+    store: Store,
+    reader: Reader | None,
+    question: str,
+    hops: list[Hop],
+    sentences_by_slot: dict[int, list[SlotSpan]],
+    options: AskOptions,
+) -> RetrievedMemory:
+    """Read the retrieved slots and further ones of the last hop, and rerank that.
+
+    Of the last hop only the best are left, as many as without reranking.
+    """
+    slots = [sentences[0].slot for sentences in sentences_by_slot.values() if sentences]
+    further = list_further_slots(store, hops[-1], options.passages, options.rerank or 0) if reader else []
+    documents = {slot.document: store.get_document(slot.document) for slot in (*slots, *further)}
+    names = {document.id: get_base_name(document.name) for document in documents.values() if document}
+    if reader is None:
+        return RetrievedMemory(hops, sentences_by_slot, names, NOTHING_READ)
+    timeout_s = options.rerank_timeout_s if further else None
+    read = read_slots(reader, question, [*slots, *further], hops, names, num_first=len(slots), timeout_s=timeout_s)
+    if options.rerank == 0 or options.rerank_timeout_s == 0 or not read.inputs:
+        return RetrievedMemory(hops, sentences_by_slot, names, read)
+    last = rerank_hop(hops[-1], read.score_slots())
+    earlier = {slot_id: sentences for slot_id, sentences in sentences_by_slot.items() if slot_id not in last.scores}
+    best = score_sentences(store, None, last, options.passages, options.bm25_weight)
+    read_best = read.select({*earlier, *best})._replace(num_unread=read.num_unread)
+    return RetrievedMemory([*hops[:-1], last], earlier | best, names, read_best)
+
+
+def find_candidates(question: str, read: ReadSlots) -> list[tuple[SlotSpan, SpanFeatures]]:
+    """Find the answers in what was read, with their features."""
+    inputs = read.inputs
+    spans = [fit_span(shift_span(span, item.offset), item.slot.passage) for item, span in zip(*read[:2])]
     spans = [
         span if is_plausible(question, item.slot.passage.text, Span(span.start, span.end)) else NO_SPAN
         for span, item in zip(spans, inputs)

@@ -22,6 +22,13 @@ class AnswerSpan(NamedTuple):
     end: int
     probability: float  # of this span
     no_answer: float  # probability that the passage has no answer
+    # How well the passage answers, as log-odds or a logit of a head; None: by ``no_answer``.
+    relevance: float | None = None
+
+    @property
+    def log_odds(self) -> float:
+        """The log-odds that the passage has an answer, within ± ``MAX_LOG``."""
+        return clip_log(safe_log(1 - self.no_answer) - safe_log(self.no_answer))
 
 
 class Reader(Protocol):
@@ -74,10 +81,8 @@ def compute_features(
     """Compute the features of spans from scores, overlaps of words and names, and a reader."""
     top, features = max(scores, default=0.0), []
     for score, shares, span in zip(scores, overlaps, spans):
-        has_answer = 1 - span.no_answer
-        log_odds = safe_log(has_answer) - safe_log(1 - has_answer)
         log_prob = clip_log(safe_log(span.probability))
-        features.append(SpanFeatures(*shares, score - top, log_prob, clip_log(log_odds)))
+        features.append(SpanFeatures(*shares, score - top, log_prob, span.log_odds))
     return features
 
 

@@ -54,7 +54,9 @@ class SpanReader:
                 f"the question of {len(question.split())} words leaves the reader no room for a "
                 f"passage; ask a shorter one, or with the reader {NO_READER}"
             ) from error
-        return [AnswerSpan(answer.start, answer.end, answer.score, answer.no_answer) for answer in answers]
+        return [
+            AnswerSpan(answer.start, answer.end, answer.score, answer.no_answer, answer.relevance) for answer in answers
+        ]
 
 
 def resolve_reader(reader: str | Reader | None) -> Reader | None:

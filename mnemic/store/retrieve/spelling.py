@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from mnemic.checkpoint.shipped import READERS
 from mnemic.store.contract import MemorySlot, StoreError
 from mnemic.store.relational import Store
-from mnemic.checkpoint.shipped import READERS
 from mnemic.store.retrieve.models import find_shipped_folder
 from mnemic.store.retrieve.query_words import STOP_WORDS
 

@@ -1,4 +1,4 @@
-"""The embedder of a memory: the one that made its vectors, or none where they are outdated.
+"""The embedder of a memory: that of its vectors, or none where they are outdated.
 
 A new version of mnemic may ship a new version of an embedder, whose vectors cannot be compared with
 those that a memory has. The memory is then searched by words alone until it is reindexed, and what
@@ -23,13 +23,13 @@ class StoredEmbedder:
     def __init__(self, location: str, model: EmbeddingModel | None, requested: str | Embedder | None) -> None:
         self.model, self.embedder = model, resolve_embedder(requested or get_stored_name(model))
         self.successor: Embedder | None = None
-        found = self.embedder.model if self.embedder else None
-        if found == model:
+        actual = self.embedder.model if self.embedder else None
+        if actual == model:
             return
         if requested is not None or model is None or model.name not in shipped.list_text_models():
             raise StoreError(
                 f"{location} was written with {describe_model(model)}, and this "
-                f"is {describe_model(found)}: their vectors cannot be compared. Nothing was "
+                f"is {describe_model(actual)}: their vectors cannot be compared. Nothing was "
                 "changed; `mnemic reindex --embedder NAME`, in Python Memory.reindex, computes them again"
             )
         self.embedder, self.successor = None, resolve_embedder(choose_successor(model))
@@ -55,7 +55,7 @@ class StoredEmbedder:
         return f"{cause}: {consequence}" if self.is_outdated else ""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text, for the embedder that is or will be used."""
+        """Return the number of tokens of each text, for this embedder or its successor."""
         return (self.embedder or self.successor or HashedNgrams()).count_tokens(texts)
 
 
@@ -67,7 +67,7 @@ def get_stored_name(model: EmbeddingModel | None) -> str:
 def choose_successor(model: EmbeddingModel | None) -> str:
     """Choose the embedder that computes the vectors of a memory again, if none is requested.
 
-    It is that of the memory, or the default where the memory's was a shipped one that no longer embeds.
+    It is that of the memory, or the default if that one ships for reading alone now.
     """
     name = get_stored_name(model)
     is_retired = name in shipped.list_text_models() and name not in shipped.EMBEDDERS
