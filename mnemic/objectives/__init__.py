@@ -9,6 +9,7 @@ from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
 from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.distil import DistilLoss
+from mnemic.objectives.distil_ranking import RankingDistilLoss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
 from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining import PretrainingLoss
@@ -24,6 +25,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "bert-mass": BertMassLoss,
     "classes": ClassLoss,
     "distil": DistilLoss,
+    "distil-ranking": RankingDistilLoss,
     "masked": PretrainingLoss,
     "next-token": NextTokenLoss,
     "segment-next-token": NextWordLoss,

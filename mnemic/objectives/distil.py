@@ -10,8 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.models import IGNORE
+from mnemic.models.evaluating import evaluating
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
+from mnemic.objectives.soft_weight import SoftWeight
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss, squared_error
 from mnemic.recipe import ConfigError, build
 from mnemic.respond.merge_windows import average_windows
@@ -35,7 +37,10 @@ class DistilLoss:
     its gradient would shrink as the temperature grows. The soft labels of several teachers are the
     mean of their probabilities. A number's soft label is the teachers' mean prediction, compared by
     squared error, without a temperature. For answers both ends have soft labels, of which "no
-    answer" is one; ``retrieve-and-read`` has them for its answers, not for its retrieval.
+    answer" is one; ``retrieve-and-read`` has them for its answers, not for its retrieval. For the
+    first ``delay`` steps of a phase the loss is that of the labels alone; then ``soft_weight`` is
+    reached within ``ramp_up`` steps. Teachers may read more of each example than the student does
+    (``batch.teacher``; privileged features, Xu et al. 2020, arXiv:1907.05171).
     """
 
     needs_teacher = True
@@ -47,23 +52,30 @@ class DistilLoss:
         hard: Mapping[str, Any],
         soft_weight: float = 0.5,
         temperature: float = 2.0,
+        delay: int = 0,
+        ramp_up: int = 0,
         teachers: Sequence[nn.Module] = (),
     ) -> None:
         if not 0 <= soft_weight <= 1 or not temperature > 0:
             values = f"soft_weight = {soft_weight}, temperature = {temperature}"
             raise ConfigError(f"distil takes a soft_weight from 0 to 1 and a temperature above 0, not {values}")
         self.hard = build(HARD_LOSSES, hard)
-        self.weights = {"hard": 1 - soft_weight, "soft": soft_weight}
+        self.soft_weight = SoftWeight(soft_weight, delay=delay, ramp_up=ramp_up, name="distil_step")
         self.temperature, self.teachers = temperature, tuple(teachers)
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         recorder = OutputRecorder(network)
         hard = self.hard(recorder, batch, carried)
-        with torch.no_grad():
-            teacher_logits = [teacher(batch.inputs).logits for teacher in self.teachers]
-        soft = soft_label_loss(recorder.output.logits, teacher_logits, batch, self.temperature)
-        loss = sum_weighted({"hard": hard, "soft": soft}, self.weights)
-        return loss._replace(carried=hard.carried, means={**(loss.means or {}), **(hard.means or {})})
+        losses, weight = {"hard": hard}, self.soft_weight.read(carried)
+        if weight:  # else the teachers need not read
+            teacher_batch = select_teacher_batch(batch)
+            teacher_logits = [compute_frozen(teacher, teacher_batch.inputs).logits for teacher in self.teachers]
+            losses["soft"] = soft_label_loss(
+                recorder.output.logits, teacher_logits, batch, self.temperature, teacher_batch
+            )
+        loss = sum_weighted(losses, {"hard": 1 - weight, "soft": weight})
+        means = {**(loss.means or {}), **(hard.means or {})}
+        return loss._replace(carried=self.soft_weight.count(hard.carried), means=means)
 
 
 class OutputRecorder:
@@ -78,16 +90,31 @@ class OutputRecorder:
         return self.output
 
 
-def soft_label_loss(logits: Tensor, teacher_logits: Sequence[Tensor], batch: Any, temperature: float) -> Loss:
+@torch.no_grad()
+def compute_frozen(teacher: nn.Module, inputs: Any) -> Any:
+    """Compute a teacher's output without dropout and without gradients, even while it learns."""
+    with evaluating(teacher):
+        return teacher(inputs)
+
+
+def select_teacher_batch(batch: Any) -> Any:
+    """Return the batch as teachers read it, which may be more than the student's."""
+    teacher_batch = getattr(batch, "teacher", None)
+    return batch if teacher_batch is None else teacher_batch
+
+
+def soft_label_loss(
+    logits: Tensor, teacher_logits: Sequence[Tensor], batch: Any, temperature: float, teacher_batch: Any = None
+) -> Loss:
     """Compare a student with its teachers at every target that is not IGNORE.
 
-    Windows of a text are merged where the text has one target. Targets say where to compare;
-    their values are not used.
+    Windows of a text are merged where the text has one target; then teachers may have other windows
+    of it, those of ``teacher_batch``. Targets say where to compare; their values are not used.
     """
     if batch.targets.dim() == 1:
-        logits, *teacher_logits = (
-            average_windows(values, batch.owner, len(batch.targets)) for values in (logits, *teacher_logits)
-        )
+        num_texts, teacher_owner = len(batch.targets), (teacher_batch or batch).owner
+        logits = average_windows(logits, batch.owner, num_texts)
+        teacher_logits = [average_windows(values, teacher_owner, num_texts) for values in teacher_logits]
     is_valid = batch.targets != IGNORE
     if batch.targets.is_floating_point():
         predictions = torch.stack(tuple(teacher_logits)).mean(0).squeeze(-1)
