@@ -70,7 +70,8 @@ def read_settings(recipe: Recipe) -> TeacherSettings | None:
 def load_teachers(recipe: Recipe, data: Data, device: torch.device, max_length: int = 0) -> tuple[nn.Module, ...]:
     """Load the frozen teachers of a recipe.
 
-    There are none without ``[teacher]``, or with one that learns. ``max_length`` is that of the windows that teachers read; 0: the student's.
+    There are none without ``[teacher]``, or with one that learns. ``max_length`` is that of the
+    windows that teachers read; 0: the student's.
     """
     settings = read_settings(recipe)
     if settings is None or settings.learns:
@@ -158,7 +159,7 @@ def have_same_ids(first: Any, second: Any) -> bool:
 
 
 def check_roles(objective: Mapping[str, Any], teachers: Iterable[nn.Module]) -> None:
-    """Raise an error if an objective that ranks lacks a teacher, or has an idle one."""
+    """Raise an error if an objective that ranks lacks a teacher or wastes one."""
     if not getattr(kind_of(OBJECTIVES, objective), "ranks_texts", False):
         return
     is_ranker = [scores_texts(teacher) for teacher in teachers]

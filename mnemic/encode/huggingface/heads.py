@@ -55,9 +55,7 @@ def read_class_head(
     ``weights`` are those of heads. A BERT's first layer is its pooler.
     """
     if not family.has_tanh_classifier:
-        raise ValueError(
-            f"{folder}: the classification head of this family is not read; take a BERT, RoBERTa or ALBERT"
-        )
+        raise ValueError(f"{folder}: only classification heads of BERT, RoBERTa and ALBERT are read; take one of these")
     layers = {"inner": family.classifier[0].removeprefix(f"{family.prefix}."), "out": family.classifier[1]}
     available = dict(weights)
     if pooler is not None:
