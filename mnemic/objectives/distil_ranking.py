@@ -26,7 +26,7 @@ class RankingDistilLoss:
     A teacher scores a question together with each of ``candidates`` passages: its right one, and
     those of the batch that the student finds nearest. The loss is KL(softmax(t / temperature) ‖
     softmax(cosine / τ)) over them, where τ is the temperature of ``hard``; several teachers are the
-    mean of their probabilities. It counts for ``keys`` and ``passages`` by their weights in
+    mean of their probabilities. It is the mean of ``keys`` and ``passages`` by their weights in
     ``hard``. This is Xu et al. 2020 (arXiv:1907.05171, figure 4): a student of inner products,
     whose vectors are computed in advance, and a teacher that reads both sides at once. ``delay``
     and ``ramp_up`` are those of ``distil``, which ``hard`` may be, too.
@@ -55,9 +55,10 @@ class RankingDistilLoss:
         self.rankers = tuple(teacher for teacher in teachers if scores_texts(teacher))
         self.hard = build(HARD_LOSSES, hard, teachers=[teacher for teacher in teachers if not scores_texts(teacher)])
         self.reading = getattr(self.hard, "hard", self.hard)  # the innermost objective
-        self.weights = {name: self.reading.weights[name] for name in ("keys", "passages")}
-        if not any(self.weights.values()):
+        weights = {name: self.reading.weights[name] for name in ("keys", "passages")}
+        if not any(weights.values()):
             raise ConfigError("distil-ranking needs a hard objective that retrieves: keys or passages above 0")
+        self.weights = {name: value / sum(weights.values()) for name, value in weights.items()}
         self.soft_weight = SoftWeight(weight, delay=delay, ramp_up=ramp_up, name="ranking_step")
         self.temperature, self.num_candidates = temperature, candidates
 

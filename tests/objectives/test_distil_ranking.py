@@ -154,7 +154,7 @@ def slow_ranking(student: Any, rankers: list[SlowRanker], batch: Any, temperatur
         chosen_texts = torch.tensor([gold, *nearest][:3])
         pairs = make_pairs(batch, torch.full((3,), question), chosen_texts)
         mean = sum((r(pairs).logits[:, 0] / temperature).softmax(0) for r in rankers) / len(rankers)
-        for name, weight in (("keys", 1.0), ("passages", 0.2)):
+        for name, weight in (("keys", 5 / 6), ("passages", 1 / 6)):
             log_probs = (cosines[name][question, chosen_texts] / 0.05).log_softmax(0)
             total = total + weight * sum(p * (p.log() - q) for p, q in zip(mean, log_probs)) / len(batch.gold_texts)
     return total

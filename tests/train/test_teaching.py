@@ -1,6 +1,7 @@
 """Teachers that learn beside their student, or read more than it (privileged features)."""
 
 import json
+import shutil
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -153,6 +154,13 @@ def test_a_stopped_run_ends_with_the_same_bits(tmp_path: Path, stop: int) -> Non
     assert weights_in(stopped) == weights_in(whole)
     assert not teacher_weights(stopped)  # only the student is in a finished run
     assert load_checkpoint(stopped).network.encode.width == 32
+    if stop == 5:  # a kill leaves what was saved between the phases
+        steps = fit(recipe, tmp_path / "running", device="cpu")
+        assert len(list(islice(steps, stop))) == stop
+        shutil.copytree(tmp_path / "running", tmp_path / "killed")
+        steps.close()
+        assert load_checkpoint(tmp_path / "killed").progress.step == 0
+        assert weights_in(finish(recipe, tmp_path / "killed", device="cpu")) == weights_in(whole)
     other = finish(learning(tmp_path / "data", *sets), tmp_path / "other", device="cpu")
     assert weights_in(other) != weights_in(whole)  # the teacher's rate does matter
 
