@@ -119,17 +119,15 @@ class RetrievalDataset(AssembledDataset):
         inputs, ranks = self.pack_windows(all_windows, len(rows))
         window_lengths = torch.tensor(inputs.mask.lengths)[ranks]
         spans = self.locate_spans(window_lengths, ranks, text_ids, len(rows))
-        tensors = (targets, ranks, right, text_ids, spans)
-        return RetrievalBatch(inputs, *move_batch(tensors, self.batch_device), self.frame)
+        tensors = (targets, ranks, right, text_ids, spans, self.frame)
+        return RetrievalBatch(inputs, *move_batch(tensors, self.batch_device))
 
     @cached_property
     def frame(self) -> PairFrame:
         """Return the special tokens of a question with a text."""
         before, between, after = self.num_special
         end = len(self.token_pool) - after
-        return PairFrame(
-            before, self.token_pool[end - between : end].long().to(self.batch_device), after, self.mix.max_tokens
-        )
+        return PairFrame(before, self.token_pool[end - between : end].long(), after, self.mix.max_tokens)
 
     def draw_reading_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, Tensor]:
         """Draw a span of the right or a wrong text for each question, with targets."""
