@@ -17,6 +17,7 @@ from torch import nn
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.checkpoint.folder import load_checkpoint, save_checkpoint, weights_of
 from mnemic.checkpoint.tensors import read_tensors
+from mnemic.objectives.distil import compute_frozen
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, Recipe
 from mnemic.respond.merge_windows import average_windows
@@ -220,6 +221,38 @@ def test_a_teacher_that_changed_is_noticed(tmp_path: Path) -> None:
     save_checkpoint(teacher, load_checkpoint(run_of("classes")))
     finish(recipe, run, device="cpu")
     assert load(run).checkpoint.progress.done
+
+
+def test_every_step_of_a_teacher_has_its_own_dropout(tmp_path: Path) -> None:
+    """A function of seed and step; the random numbers of the student stay as they were."""
+    recipe = learning(tmp_path / "data")
+    data, (phase,) = load_data(recipe), read_phases(recipe)
+    teaching, seeds = Teaching(recipe, data, CPU, 0), list[int]()
+
+    def load_batch(rows: torch.Tensor) -> Any:
+        seeds.append(torch.initial_seed())
+        return teaching.extend(data.train).batch(rows)
+
+    take_step = teaching.learners[0].start_phase(phase, load_batch)
+    before = torch.get_rng_state()
+    for number in (0, 1, 2, 1):
+        take_step(torch.arange(8), number, 0.001)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert len({*seeds}) == 3
+    assert seeds[1] == seeds[3]
+
+
+def test_soft_labels_have_no_dropout_while_the_teacher_learns(tmp_path: Path) -> None:
+    recipe = learning(tmp_path / "data")
+    data = load_data(recipe)
+    (teacher,) = Teaching(recipe, data, CPU, 0).networks
+    inputs = data.train.batch(torch.arange(8)).inputs
+    teacher.train()
+    logits = [compute_frozen(teacher, inputs).logits for _ in range(2)]
+    assert torch.equal(*logits)
+    assert not logits[0].requires_grad
+    assert teacher.training
+    assert not torch.equal(teacher(inputs).logits, logits[0])
 
 
 def test_sections_that_do_not_fit_are_refused(tmp_path: Path) -> None:
