@@ -3,8 +3,9 @@
 An objective is called with ``(network, batch, carried)`` and returns a ``Loss``. Class attribute
 ``replaces``, if it has one: the kind of objective whose data and responses fit it, too.
 ``needs_teacher``: its constructor takes ``teachers``, the networks of a recipe's ``[teacher]``.
-``wraps``: its option that is another objective, which decides what data fits. The table of
-objectives is ``OBJECTIVES`` in ``mnemic.objectives``.
+``ranks_texts``: some of them score a question with a text. ``wraps``: its option that is another
+objective, which decides what data fits. The table of objectives is ``OBJECTIVES`` in
+``mnemic.objectives``.
 """
 
 from collections.abc import Mapping

@@ -91,7 +91,7 @@ def load_teachers(recipe: Recipe, data: Data, device: torch.device, max_length: 
             check_labels(teacher, data, folder)
         teachers.append(teacher.network.eval().requires_grad_(False).to(device))
     for objective in objectives:
-        check_roles(objective, teachers)
+        check_roles(objective, teachers, ranks)
     return tuple(teachers)
 
 
@@ -158,11 +158,19 @@ def have_same_ids(first: Any, second: Any) -> bool:
     return isinstance(first, SubwordTokenizer) and isinstance(second, SubwordTokenizer) and first.reads_like(second)
 
 
-def check_roles(objective: Mapping[str, Any], teachers: Iterable[nn.Module]) -> None:
-    """Raise an error if an objective that ranks lacks a teacher or wastes one."""
-    if not getattr(kind_of(OBJECTIVES, objective), "ranks_texts", False):
+def check_roles(objective: Mapping[str, Any], teachers: Iterable[nn.Module], ranks: bool) -> None:
+    """Raise an error if an objective lacks a teacher for its rankings, or wastes one.
+
+    ``ranks``: an objective of some phase learns rankings.
+    """
+    kind, is_ranker = kind_of(OBJECTIVES, objective), [scores_texts(teacher) for teacher in teachers]
+    if not getattr(kind, "ranks_texts", False):
+        if ranks and getattr(kind, "needs_teacher", False) and any(is_ranker):
+            raise ConfigError(
+                f"{kind_name(objective)} in one phase learns from no cross-encoder, distil-ranking in another does: "
+                "set the same objective.kind in all phases, and its weight = 0 where it should not count"
+            )
         return
-    is_ranker = [scores_texts(teacher) for teacher in teachers]
     inner = objective["hard"]
     has_soft_labels = getattr(kind_of(OBJECTIVES, inner), "needs_teacher", False)
     if not any(is_ranker):
@@ -188,5 +196,8 @@ def build_learning_teacher(settings: TeacherSettings, recipe: Recipe, data: Data
             f"teacher.model is for {join_words(teacher_methods)}, the student for {join_words(methods)}: leave "
             "teacher.model.respond as in the student"
         )
+    for phase in read_phases(recipe):
+        if getattr(kind_of(OBJECTIVES, phase.recipe["objective"]), "ranks_texts", False):
+            raise ConfigError("distil-ranking learns from trained cross-encoders: set teacher.folder, not learns")
     teacher_seed = make_generator(seed, "teacher").initial_seed() % 2**31
     return initialize_network(model, {**data.sizes, "max_length": max_length}, teacher_seed)

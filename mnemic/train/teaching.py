@@ -137,6 +137,10 @@ def read_teacher_data(settings: TeacherSettings, recipe: Recipe, data: Data) -> 
                 "teacher.data is for texts and pairs with classes or numbers, not for data of kind "
                 f"{kind_name(kind)!r}: leave it out"
             )
+    if "tokenizer" in settings.data:
+        raise ConfigError(
+            "teachers read the student's tokens: set data.tokenizer, and leave out teacher.data.tokenizer"
+        )
     source = build(DATASETS, spec)
     dataset, examples = source.dataset("train", data.tokenizer, data.labels), data.train
     if len(dataset) != len(examples) or not torch.equal(dataset.targets, examples.targets):  # type: ignore[attr-defined]

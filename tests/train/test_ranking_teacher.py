@@ -1,6 +1,7 @@
 """Readers that learn rankings from a cross-encoder in a Hugging Face folder."""
 
 import json
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,13 @@ from mnemic.encode.huggingface.families import FAMILIES
 from mnemic.encode.huggingface.heads import rename_class_head
 from mnemic.encode.huggingface.shape import EncoderShape, build_encoder
 from mnemic.recipe import ConfigError, Recipe, load_recipe
+from mnemic.reproduce.publish import strip_checkpoint
 from mnemic.respond.classes import ClassHead
 from mnemic.text import SubwordTokenizer
 from mnemic.text.tokenizers.trainers import train_wordpiece
 from mnemic.train.run import fit, load_data
 from mnemic.train.teacher import load_teachers
+from mnemic.train.teaching import Teaching
 
 CPU = torch.device("cpu")
 SHAPE = EncoderShape(
@@ -126,6 +129,11 @@ def test_a_reader_and_two_cross_encoders_teach_together(tmp_path: Path) -> None:
 def test_what_cannot_rank_is_refused(tmp_path: Path) -> None:
     recipe, tokenizer = reader(tmp_path), learn_tokenizer(tmp_path)
     data = load_data(recipe)
+    with pytest.raises(ConfigError, match=r"distil-ranking learns from trained cross-encoders: set teacher.folder"):
+        Teaching(recipe | {"teacher": {"learns": True}}, data, CPU, 0)
+    soft = {"objective": {"kind": "distil", "hard": {"kind": "retrieve-and-read"}}}
+    with pytest.raises(ConfigError, match=r"distil in one phase learns from no cross-encoder"):
+        Teaching(recipe | {"phases": [{}, soft]}, data, CPU, 0)
 
     def load_from(folder: Path) -> None:
         load_teachers(recipe | {"teacher": {"folder": str(folder)}}, data, CPU)
@@ -161,3 +169,11 @@ def test_a_classifier_from_there_teaches_classes(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"id2label": {"0": "bad", "1": "good"}}), encoding="utf-8")
     run = finish(recipe, tmp_path / "run", device="cpu")
     assert load_checkpoint(run).progress.history[0]["losses"]["soft"] > 0
+
+
+def test_a_published_student_has_no_path_of_its_teachers(tmp_path: Path) -> None:
+    plain = load_checkpoint(run_of("classes"))
+    teacher = {"folder": ["/home/me/one", "two"], "data": {"folder": "/home/me/data"}}
+    stripped = strip_checkpoint(replace(plain, recipe=plain.recipe | {"teacher": teacher}), "float32")
+    assert stripped.recipe["teacher"] == {"folder": ["one", "two"], "data": {"folder": "data"}}
+    assert not stripped.state

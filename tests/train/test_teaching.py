@@ -270,6 +270,8 @@ def test_sections_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         load_with(rate=-1.0)
     with pytest.raises(ConfigError, match=r"teacher.data is for texts and pairs .*, not for data of kind 'spans'"):
         load_with(data={"kind": "spans"})
+    with pytest.raises(ConfigError, match=r"leave out teacher.data.tokenizer"):
+        load_with(data={"tokenizer": {"kind": "wordpiece"}})
     with pytest.raises(ConfigError, match=r"teacher.data has 5\d training examples, data has 5\d, or they have other"):
         load_with(data={"columns": {"label": "hint"}})
     with pytest.raises(ConfigError, match=r"teacher.model is for answer, the student for classify, rate: leave"):
