@@ -34,7 +34,8 @@ class TensorDataset:
             return leaf.to(device) if isinstance(leaf, Tensor | TensorDataset) else leaf
 
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved = {name: tree_map(move, value) for name, value in values.items() if isinstance(value, Tensor | tuple)}
+        movable = (Tensor, TensorDataset, tuple)
+        moved = {name: tree_map(move, value) for name, value in values.items() if isinstance(value, movable)}
         return replace(self, **moved)
 
 

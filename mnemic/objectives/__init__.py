@@ -10,6 +10,7 @@ from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.contrast_views import ContrastLoss
 from mnemic.objectives.distil import DistilLoss
+from mnemic.objectives.distil_ranking import RankingDistilLoss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
 from mnemic.objectives.layers import LayersLoss
 from mnemic.objectives.moco import MoCoLoss
@@ -28,6 +29,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "classes": ClassLoss,
     "contrast": ContrastLoss,
     "distil": DistilLoss,
+    "distil-ranking": RankingDistilLoss,
     "layers": LayersLoss,
     "masked": PretrainingLoss,
     "moco": MoCoLoss,

@@ -3,12 +3,13 @@
 An objective is called with ``(network, batch, carried)`` and returns a ``Loss``. Class attribute
 ``replaces``, if it has one: the kind of objective whose data and responses fit it, too.
 ``needs_teacher``: its constructor takes ``teachers``, the networks of a recipe's ``[teacher]``.
-``contrasts_batch``: its loss compares all examples of a batch. ``train.accumulate`` then divides
-the work and not the loss: the constructor takes the number of ``shards``, and the ``batch`` size.
-``wraps``: its option that is another objective, which decides what data fits. ``fits_layout``: the
-layout of all data that fits, whatever its targets. An objective may be a module with weights, which
-are trained with the network's; its constructor then takes ``network``. ``single_process``: it
-cannot be trained by several processes. The table of objectives is ``OBJECTIVES`` in
+``ranks_texts``: some of them score a question with a text. ``wraps``: its option that is another
+objective, which decides what data fits. ``contrasts_batch``: its loss compares all examples of a
+batch. ``train.accumulate`` then divides the work and not the loss: the constructor takes the number
+of ``shards``, and the ``batch`` size. ``fits_layout``: the layout of all data that fits, whatever
+its targets. An objective may be a module with weights, which are trained with the network's; its
+constructor then takes ``network``. ``single_process``: it cannot be trained by several processes.
+The table of objectives is ``OBJECTIVES`` in
 ``mnemic.objectives``.
 """
 

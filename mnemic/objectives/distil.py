@@ -11,8 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.models import IGNORE
+from mnemic.models.evaluating import evaluating
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
+from mnemic.objectives.soft_weight import SoftWeight
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss, squared_error
 from mnemic.recipe import ConfigError, build, join_words, kind_name
 from mnemic.respond.merge_windows import average_windows
@@ -41,6 +43,10 @@ class DistilLoss:
     answer" is one; ``retrieve-and-read`` has them for its answers, not for its retrieval. With
     ``loss="logits"`` the soft loss of classes, numbers and tags is the squared distance to the
     teachers' mean logits (Tang et al. 2019, arXiv:1903.12136), without a temperature.
+
+    For the first ``delay`` steps of a phase the loss is that of the labels alone; then
+    ``soft_weight`` is reached within ``ramp_up`` steps. Teachers may read more of each example than
+    the student does (``batch.teacher``; privileged features, Xu et al. 2020, arXiv:1907.05171).
     """
 
     needs_teacher = True
@@ -53,6 +59,8 @@ class DistilLoss:
         soft_weight: float = 0.5,
         temperature: float = 2.0,
         loss: Literal["probabilities", "logits"] = "probabilities",
+        delay: int = 0,
+        ramp_up: int = 0,
         teachers: Sequence[nn.Module] = (),
     ) -> None:
         if not 0 <= soft_weight <= 1 or not temperature > 0:
@@ -63,17 +71,20 @@ class DistilLoss:
             raise ConfigError(f'distil.loss = "logits" is for {known}; leave it out for {kind_name(hard)!r}')
         self.compare = compare_logits if loss == "logits" else partial(soft_label_loss, temperature=temperature)
         self.hard = build(HARD_LOSSES, hard)
-        self.weights = {"hard": 1 - soft_weight, "soft": soft_weight}
+        self.soft_weight = SoftWeight(soft_weight, delay=delay, ramp_up=ramp_up, name="distil_step")
         self.teachers = tuple(teachers)
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         recorder = OutputRecorder(network)
         hard = self.hard(recorder, batch, carried)
-        with torch.no_grad():
-            teacher_logits = [teacher(batch.inputs).logits for teacher in self.teachers]
-        soft = self.compare(recorder.output.logits, teacher_logits, batch)
-        loss = sum_weighted({"hard": hard, "soft": soft}, self.weights)
-        return loss._replace(carried=hard.carried, means={**(loss.means or {}), **(hard.means or {})})
+        losses, weight = {"hard": hard}, self.soft_weight.read(carried)
+        if weight:  # else the teachers need not read
+            teacher_batch = select_teacher_batch(batch)
+            teacher_logits = [compute_frozen(teacher, teacher_batch.inputs).logits for teacher in self.teachers]
+            losses["soft"] = self.compare(recorder.output.logits, teacher_logits, batch, teacher_batch)
+        loss = sum_weighted(losses, {"hard": 1 - weight, "soft": weight})
+        means = {**(loss.means or {}), **(hard.means or {})}
+        return loss._replace(carried=self.soft_weight.count(hard.carried), means=means)
 
 
 class OutputRecorder:
@@ -88,13 +99,28 @@ class OutputRecorder:
         return self.output
 
 
-def soft_label_loss(logits: Tensor, teacher_logits: Sequence[Tensor], batch: Any, temperature: float) -> Loss:
+@torch.no_grad()
+def compute_frozen(teacher: nn.Module, inputs: Any) -> Any:
+    """Compute a teacher's output without dropout and without gradients, even while it learns."""
+    with evaluating(teacher):
+        return teacher(inputs)
+
+
+def select_teacher_batch(batch: Any) -> Any:
+    """Return the batch as teachers read it, which may be more than the student's."""
+    teacher_batch = getattr(batch, "teacher", None)
+    return batch if teacher_batch is None else teacher_batch
+
+
+def soft_label_loss(
+    logits: Tensor, teacher_logits: Sequence[Tensor], batch: Any, teacher_batch: Any = None, *, temperature: float
+) -> Loss:
     """Compare a student with its teachers at every target that is not IGNORE.
 
-    Windows of a text are merged where the text has one target. Targets say where to compare;
-    their values are not used.
+    Windows of a text are merged where the text has one target; then teachers may have other windows
+    of it, those of ``teacher_batch``. Targets say where to compare; their values are not used.
     """
-    logits, *teacher_logits = merge_windows(batch, logits, *teacher_logits)
+    logits, teacher_logits = merge_windows(logits, teacher_logits, batch, teacher_batch)
     is_valid = batch.targets != IGNORE
     if batch.targets.is_floating_point():
         predictions = torch.stack(tuple(teacher_logits)).mean(0).squeeze(-1)
@@ -102,22 +128,29 @@ def soft_label_loss(logits: Tensor, teacher_logits: Sequence[Tensor], batch: Any
     return Loss(*soft_cross_entropy(logits, average_probabilities(teacher_logits, temperature), is_valid, temperature))
 
 
-def compare_logits(logits: Tensor, teacher_logits: Sequence[Tensor], batch: Any) -> Loss:
+def compare_logits(logits: Tensor, teacher_logits: Sequence[Tensor], batch: Any, teacher_batch: Any = None) -> Loss:
     """Sum the squared distances to the teachers' mean logits.
 
     Every target that is not IGNORE counts.
     """
-    logits, *teacher_logits = merge_windows(batch, logits, *teacher_logits)
+    logits, teacher_logits = merge_windows(logits, teacher_logits, batch, teacher_batch)
     is_valid = batch.targets != IGNORE
     distances = (logits - torch.stack(tuple(teacher_logits)).mean(0)).square().sum(-1)  # b …
     return Loss((distances * is_valid).sum(), is_valid.sum())
 
 
-def merge_windows(batch: Any, *logits: Tensor) -> tuple[Tensor, ...]:
-    """Merge the windows of each text, if a text has one target."""
+def merge_windows(
+    logits: Tensor, teacher_logits: Sequence[Tensor], batch: Any, teacher_batch: Any = None
+) -> tuple[Tensor, Sequence[Tensor]]:
+    """Merge the windows of each text, if a text has one target.
+
+    Teachers may have other windows of it, those of ``teacher_batch``.
+    """
     if batch.targets.dim() > 1:
-        return logits
-    return tuple(average_windows(values, batch.owner, len(batch.targets)) for values in logits)
+        return logits, teacher_logits
+    num_texts, teacher_owner = len(batch.targets), (teacher_batch or batch).owner
+    merged = [average_windows(values, teacher_owner, num_texts) for values in teacher_logits]
+    return average_windows(logits, batch.owner, num_texts), merged
 
 
 def average_probabilities(teacher_logits: Sequence[Tensor], temperature: float) -> Tensor:

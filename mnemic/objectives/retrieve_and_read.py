@@ -60,19 +60,8 @@ class RetrieveAndReadLoss:
             )
         with torch.autocast(output.states.device.type, enabled=False):
             spans = smoothed_span_loss(output.logits.float(), batch.targets, self.smooth)
-            states, keys = output.states[0].float(), batch.spans
-            order = batch.window_ranks[len(batch.targets) :]
-            lengths = batch.inputs.mask.cu_seqlens.diff().long()
-            vectors = pool_spans(states, batch.inputs, lengths).index_select(0, order)
-            question_vectors, text_vectors = vectors.split([len(batch.gold_texts), len(batch.text_ids)])
-            key_vectors = pool_spans(states, batch.inputs, keys.lengths)  # s d
-            cosines = key_vectors[keys.text_spans] @ key_vectors[keys.question_spans].mT
-            best_cosines = torch.segment_reduce(cosines, "max", lengths=keys.spans_per_text, axis=0, unsafe=True)
-            losses = {
-                "spans": spans,
-                "keys": self.retrieval_loss(best_cosines.mT, batch),
-                "passages": self.retrieval_loss(question_vectors @ text_vectors.mT, batch),
-            }
+            cosines = compare_texts(output, batch)
+            losses = {"spans": spans, **{name: self.retrieval_loss(cosines[name], batch) for name in cosines}}
             if output.relevance is None:
                 return losses
             return losses | {"relevance": relevance_loss(output.relevance.float(), batch.targets)}
@@ -83,6 +72,22 @@ class RetrieveAndReadLoss:
         Other passages with the same text are left out.
         """
         return info_nce(cosines, batch.gold_texts, temperature=self.temperature, key_ids=batch.text_ids)
+
+
+def compare_texts(output: Any, batch: Any) -> dict[str, Tensor]:
+    """Compute the cosines k p of questions and passages by name: ``keys`` and ``passages``.
+
+    That of the nearest sentence of a passage, and that of the mean of the whole passage.
+    """
+    states, keys = output.states[0].float(), batch.spans
+    order = batch.window_ranks[len(batch.targets) :]
+    lengths = batch.inputs.mask.cu_seqlens.diff().long()
+    vectors = pool_spans(states, batch.inputs, lengths).index_select(0, order)
+    question_vectors, text_vectors = vectors.split([len(batch.gold_texts), len(batch.text_ids)])
+    key_vectors = pool_spans(states, batch.inputs, keys.lengths)  # s d
+    cosines = key_vectors[keys.text_spans] @ key_vectors[keys.question_spans].mT
+    best_cosines = torch.segment_reduce(cosines, "max", lengths=keys.spans_per_text, axis=0, unsafe=True)
+    return {"keys": best_cosines.mT, "passages": question_vectors @ text_vectors.mT}
 
 
 def pool_spans(states: Tensor, batch: PackedBatch, lengths: Tensor) -> Tensor:

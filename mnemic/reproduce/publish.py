@@ -34,6 +34,7 @@ NAME_PATTERN = r"[a-z0-9]+(-[a-z0-9]+)*"
 Precision = Literal["float16", "float32", "int8"]
 # Keys of paths in a recipe: only the last part of a path is published.
 PATH_KEYS = ("data.folder", "data.tokenizer.folder", "model.init_from")
+PATH_KEYS += ("teacher.folder", "teacher.data.folder", "teacher.model.init_from")
 
 
 def publish_checkpoint(
@@ -114,7 +115,8 @@ def strip_checkpoint(checkpoint: Checkpoint, precision: Precision) -> Checkpoint
     recipe = checkpoint.recipe
     for key in PATH_KEYS:
         if folder := recipe_value_of(recipe, key):
-            recipe = override(recipe, key, Path(folder).name)
+            names = [Path(path).name for path in ([folder] if isinstance(folder, str) else folder)]
+            recipe = override(recipe, key, names[0] if isinstance(folder, str) else names)
     dtype = torch.float16 if precision == "float16" else torch.float32
     return replace(
         checkpoint,

@@ -25,6 +25,8 @@ from mnemic.train.optim.optimizers import OPTIMIZERS
 from mnemic.train.optim.schedules import SCHEDULES
 
 LossFunction = Callable[[nn.Module, Any, CarriedState | None], Loss]
+# Called after each step with its batch, its number and its learning rate.
+Companion = Callable[[Any, int, float], None]
 EAGER_STEPS = 3  # before a CUDA graph is captured: kernels and allocator must be warm
 
 
@@ -118,8 +120,11 @@ def train(
     steps_per_epoch: int,
     first_step: int = 0,
     carried: CarriedState | None = None,
+    companions: Sequence[Companion] = (),
 ) -> Iterator[Step]:
     """Take one optimizer step per batch, from ``first_step`` to the end of the phase.
+
+    ``companions`` learn from the same batches, each after the step of the network.
 
     The step of an optimizer built with ``cuda_graph`` is replayed as a CUDA graph, one per
     ``max_length`` of batches: that needs batches of equal shapes on the GPU, and carries no state.
@@ -138,6 +143,8 @@ def train(
             module.eval()  # no dropout in frozen modules; an evaluation may have set it back
         step = take_step(batch, carried)._replace(number=number + 1, rate=rate)
         carried = step.carried
+        for companion in companions:
+            companion(batch, number, rate)
         yield step
 
 

@@ -4,9 +4,9 @@ A recipe may have ``[[phases]]``: each overrides some settings of the recipe. Me
 is a phase in which ``model.memory.softmax`` is false. Phases share their data.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -27,11 +27,19 @@ from mnemic.recipe import (
     select_kinds,
 )
 from mnemic.train.distributed import limit_threads
-from mnemic.train.loop import Step, TrainSettings, build_optimizer, train, world_size
+from mnemic.train.loop import Companion, Step, TrainSettings, build_optimizer, train, world_size
 from mnemic.train.optim.clipping import CLIPS
 from mnemic.train.optim.schedules import SCHEDULES
 from mnemic.train.prefetch import Prefetcher
 from mnemic.train.sampler import BatchIndices, BatchSampler, make_generator
+
+
+class Learner(Protocol):
+    """A network that learns from the batches of another one, such as its teacher."""
+
+    def start_phase(self, phase: "Phase", load_batch: Callable[[Any], Any]) -> Companion:
+        """Return what takes its steps; ``load_batch`` makes the batch of a step."""
+        ...
 
 
 class Phase(NamedTuple):
@@ -68,11 +76,13 @@ def check_phase(phase: Phase) -> None:
     if "objective" not in phase.recipe:
         raise ConfigError("the recipe has no [objective]")
     objective = phase.recipe["objective"]
-    build_objective(phase)
+    soft_weight = getattr(build_objective(phase), "soft_weight", None)
+    if soft_weight is not None and soft_weight.counts_steps and phase.settings.accumulate > 1:
+        raise ConfigError("objective.delay and ramp_up count steps, which train.accumulate divides: leave it out")
     if needs_teacher(phase) and "teacher" not in phase.recipe:
         raise ConfigError(
             f"objective.kind is {kind_name(objective)!r}, which learns from a trained network: "
-            "set teacher.folder=DIR to its folder"
+            "set teacher.folder=DIR to its folder, or teacher.learns=true"
         )
     if world_size() > 1 and getattr(kind_of(OBJECTIVES, objective), "single_process", False):
         raise ConfigError(
@@ -126,11 +136,13 @@ def train_phase(
     carried: CarriedState | None = None,
     prefetcher: Prefetcher | None = None,
     objective: Any = None,
+    learners: Sequence[Learner] = (),
 ) -> Iterator[Step]:
     """Train from ``first_step`` to the end of a phase.
 
     ``carried`` is the state of the step before. ``prefetcher`` makes the batches of long
     documents, if the phase has workers. ``objective`` is that of the phase, if it is built.
+    ``learners`` learn from the same batches, by themselves.
     """
     device = next(network.parameters()).device
     on_gpu = device.type == "cuda"
@@ -149,11 +161,14 @@ def train_phase(
     compact = not on_gpu  # a GPU prefers equal shapes to fewer texts
     is_stacked = unwrap_network(network).num_runs is not None
 
+    def load_batch(indices_or_batch: Any) -> Any:
+        if not isinstance(indices_or_batch, BatchIndices):
+            return indices_or_batch
+        rows, uniforms, max_length = indices_or_batch
+        return dataset.batch(rows, uniforms, compact=compact, max_length=max_length)
+
     def compute_loss(network: Any, indices_or_batch: Any, carried: CarriedState | None) -> Loss:
-        batch = indices_or_batch
-        if isinstance(indices_or_batch, BatchIndices):
-            rows, uniforms, max_length = indices_or_batch
-            batch = dataset.batch(rows, uniforms, compact=compact, max_length=max_length)
+        batch = load_batch(indices_or_batch)
         with torch.autocast(device.type, torch.bfloat16, enabled=use_bf16):
             if is_stacked:
                 return network.map_networks(objective, batch, carried)
@@ -176,6 +191,7 @@ def train_phase(
         steps_per_epoch=sampler.steps_per_epoch,
         first_step=first_step,
         carried=carried,
+        companions=[learner.start_phase(phase, load_batch) for learner in learners],
     )
 
 

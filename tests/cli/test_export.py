@@ -8,12 +8,14 @@ from typing import Any
 import torch
 from app_runs import model, run
 from huggingface_models import quiet
-from text_runs import run_of
+from learn_runs import finish
+from text_runs import run_of, tiny
 
-from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, save_checkpoint
+from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, load_checkpoint, save_checkpoint
+from mnemic.checkpoint.huggingface import load_classifier
 from mnemic.encode import Pretrained, TransformerEncoder, load_encoder, save_encoder
 from mnemic.encode.huggingface.shape import EncoderShape, build_encoder
-from mnemic.models import build_model
+from mnemic.models import WindowBatch, build_model
 from mnemic.predict.model import load
 from mnemic.recipe import load_recipe
 from mnemic.text import TRAINERS, WordTokenizer
@@ -136,3 +138,21 @@ def test_the_reader_answers_there_as_it_does_here(tmp_path: Path) -> None:
     again = run("export", tmp_path / "reader", tmp_path / "again", "--json")
     assert again.json["heads"] == ["classifier.bias", "classifier.weight", "qa_outputs.bias", "qa_outputs.weight"]
     assert "AutoModelForSequenceClassification" in (tmp_path / "again" / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_classifier_has_its_head_and_labels_there(tmp_path: Path) -> None:
+    sets = ["model.encode.stack.norm=post", "model.respond.pool=first", "train.epochs=0", "train.keep=last"]
+    positions = 'model.encode.embeddings.positions={kind="learned", length=24}'
+    folder = run_of("classes").parent
+    trained = finish(tiny("classes", folder, positions, *sets), tmp_path / "run", device="cpu")
+    done = run("export", trained, tmp_path / "new", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert "classifier.weight" in done.json["heads"]
+    here, there = load_checkpoint(trained), load_classifier(tmp_path / "new")
+    assert there.labels == here.labels == ("bad", "good")
+    tokens = torch.tensor([[2, 11, 12, 13, 3]])
+    inputs = WindowBatch(tokens, tokens > 0, torch.zeros_like(tokens), tokens > 0)
+    with torch.no_grad():
+        assert torch.equal(there.network(inputs).logits, here.network.eval()(inputs).logits)
+    output = run("export", trained, tmp_path / "shown").out
+    assert f'AutoModelForSequenceClassification.from_pretrained("{tmp_path / "shown"}")' in output.replace("\n", "")

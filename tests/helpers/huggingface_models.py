@@ -63,9 +63,9 @@ def stir(model: nn.Module) -> Any:
     return model.eval()
 
 
-def make_transformers_model(kind: str, head: str = "Model") -> Any:
+def make_transformers_model(kind: str, head: str = "Model", **settings: Any) -> Any:
     name, options = MODELS[kind]
-    config = getattr(transformers, f"{name}Config")(**options)
+    config = getattr(transformers, f"{name}Config")(**options, **settings)
     return stir(getattr(transformers, f"{name}{head}")(config))
 
 

@@ -194,10 +194,10 @@ def test_several_teachers_are_the_mean_of_their_probabilities() -> None:
     """Not of their logits: 9/10 and 1/2 give 7/10."""
     teachers = [torch.tensor([[log(9.0), 0.0]]), torch.zeros(1, 2)]
     student = torch.tensor([[log(4.0), 0.0]])  # 4/5 and 1/5
-    loss = soft_label_loss(student, teachers, texts(torch.tensor([0])), 1.0)
+    loss = soft_label_loss(student, teachers, texts(torch.tensor([0])), temperature=1.0)
     assert loss.total.item() == pytest.approx(-(0.7 * log(0.8) + 0.3 * log(0.2)), abs=1e-6)
-    same = soft_label_loss(student, teachers[:1] * 3, texts(torch.tensor([0])), 1.0)
-    torch.testing.assert_close(same, soft_label_loss(student, teachers[:1], texts(torch.tensor([0])), 1.0))
+    same = soft_label_loss(student, teachers[:1] * 3, texts(torch.tensor([0])), temperature=1.0)
+    torch.testing.assert_close(same, soft_label_loss(student, teachers[:1], texts(torch.tensor([0])), temperature=1.0))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """``mnemic export``: write an encoder as a Hugging Face folder."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ from mnemic.cli.render.format import format_bytes
 
 if TYPE_CHECKING:
     from mnemic.encode import Pretrained
+    from mnemic.respond.classes import ClassHead
     from mnemic.respond.pretraining import PretrainingHeads
     from mnemic.respond.spans import SpanHead
 
@@ -27,7 +29,8 @@ def export(
 
     AutoModel.from_pretrained(DIR) and AutoTokenizer.from_pretrained(DIR) load it with the same
     hidden states. AutoModelForQuestionAnswering loads the head of a reader, AutoModelForMaskedLM
-    those of a pre-trained BERT; memory and other responses have no counterpart there and are not
+    those of a pre-trained BERT, AutoModelForSequenceClassification that of a classifier with
+    model.respond.pool = "first"; memory and other responses have no counterpart there and are not
     exported. The README in DIR says how to use it.
 
     Example: mnemic export runs/reader reader-for-transformers
@@ -47,7 +50,8 @@ def export(
     print_table(["file", ">size"], [[name, format_bytes(count)] for name, count in files.items()])
     heads = f", with {len(pretrained.unused)} weights of heads" if pretrained.unused else ""
     print_text(f"{num_parameters:,} weights as {pretrained.family}{heads}")
-    loader = "AutoModelForQuestionAnswering" if "qa_outputs.weight" in pretrained.unused else "AutoModel"
+    head_classes = [name for name in pretrained.config.get("architectures", ()) if "For" in name]
+    loader = "AutoModelFor" + head_classes[0].partition("For")[2] if pretrained.unused and head_classes else "AutoModel"
     print_text(f'{loader}.from_pretrained("{folder}") loads it; its README.md says how to use it')
 
 
@@ -56,6 +60,7 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     from mnemic.encode import Pretrained, TransformerEncoder, load_encoder
     from mnemic.encode.huggingface import find_simplest_family
     from mnemic.models import TextModel
+    from mnemic.respond.classes import ClassHead
     from mnemic.respond.pretraining import PretrainingHeads
     from mnemic.respond.spans import SpanHead
     from mnemic.text import SubwordTokenizer
@@ -79,6 +84,8 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
         return add_pretraining_heads(pretrained, respond)
     if isinstance(respond, SpanHead) and isinstance(loaded.network, TextModel):
         return add_span_head(pretrained, respond)
+    if isinstance(respond, ClassHead) and isinstance(loaded.network, TextModel) and has_class_head(name, respond):
+        return add_class_head(pretrained, respond, loaded.labels)
     encoder_ids = {id(weight) for weight in encoders[0].parameters()}
     if num_dropped := sum(weight.numel() for weight in loaded.network.parameters() if id(weight) not in encoder_ids):
         print_warnings(f"{num_dropped:,} weights of memory and response stay behind: they have no place there")
@@ -122,4 +129,25 @@ def add_span_head(pretrained: "Pretrained", respond: "SpanHead") -> "Pretrained"
     return pretrained._replace(
         unused=rename_span_head(respond.ends, respond.none, family),
         config={"model_type": pretrained.family, "architectures": [family.question_class], **labels},
+    )
+
+
+def has_class_head(name: str, respond: "ClassHead") -> bool:
+    """Whether a family has a classifier like ours: a tanh over the first token's state."""
+    from mnemic.encode.huggingface.families import FAMILIES
+
+    return name in FAMILIES and FAMILIES[name].has_tanh_classifier and respond.pool == "first"
+
+
+def add_class_head(pretrained: "Pretrained", respond: "ClassHead", labels: Sequence[str]) -> "Pretrained":
+    """Add the head of a classifier, with the names of its classes."""
+    from mnemic.encode.huggingface.families import FAMILIES
+    from mnemic.encode.huggingface.heads import rename_class_head
+
+    family = FAMILIES[pretrained.family]
+    names = {str(number): label for number, label in enumerate(labels or ["LABEL_0"])}
+    config = {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}
+    return pretrained._replace(
+        unused=rename_class_head(respond.inner, respond.out, family),
+        config={"model_type": pretrained.family, "architectures": [family.classification_class], **config},
     )

@@ -27,6 +27,7 @@ class TextBatch(NamedTuple):
     inputs: WindowBatch
     targets: Tensor  # classes, numbers: b; spans: w 2, columns of the logits; tags: w n
     owner: Tensor  # w, the index in the batch of each window's text; b: padding
+    teacher: Any = None  # the same texts as a teacher reads them, if it reads more: a TextBatch
 
 
 class EncodedExample(NamedTuple):
@@ -64,6 +65,7 @@ class TextDataset(TensorDataset):
     token_range: Tensor  # w 2, the tokens of the text that a window holds
     token_counts: Tensor  # e 2, tokens in windows and tokens of the text
     retrieval: RetrievalTest | None = None  # for models that also retrieve texts
+    teacher: "TextDataset | None" = None  # the same examples as a teacher reads them, if it reads more
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -112,7 +114,7 @@ class TextDataset(TensorDataset):
             targets = self.targets[windows].masked_fill(~is_real.unsqueeze(1), IGNORE)
         else:
             targets = self.targets[positions].masked_fill(~inputs.mask, IGNORE)
-        return TextBatch(inputs, targets, owner)
+        return TextBatch(inputs, targets, owner, self.teacher and self.teacher.batch(rows, compact=compact))
 
     @cached_property
     def max_shape(self) -> Callable[[int | None], tuple[int, int]]:

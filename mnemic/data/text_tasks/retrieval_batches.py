@@ -9,6 +9,7 @@ g texts of an article, m windows of a row, n tokens of a window, s spans.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -45,6 +46,15 @@ class PooledSpans(NamedTuple):
     spans_per_text: Tensor  # p
 
 
+class PairFrame(NamedTuple):
+    """How a question and a text become one window."""
+
+    num_before: int  # special tokens before the question, as before a single text
+    between: Tensor  # ids of the special tokens between the two
+    num_after: int  # special tokens after the text, as after a single text
+    max_tokens: int  # of the window
+
+
 class RetrievalBatch(NamedTuple):
     """A packed row of windows, the targets of reading, and the targets of retrieval."""
 
@@ -54,6 +64,7 @@ class RetrievalBatch(NamedTuple):
     gold_texts: Tensor  # k, of each question the index of its text in the batch
     text_ids: Tensor  # p, the dataset's number of each text: a text may be there twice
     spans: PooledSpans
+    frame: PairFrame
 
 
 class WindowSpans(NamedTuple):
@@ -116,8 +127,15 @@ class RetrievalDataset(AssembledDataset):
         inputs, ranks = self.pack_windows(all_windows, len(rows))
         window_lengths = torch.tensor(inputs.mask.lengths)[ranks]
         spans = self.locate_spans(window_lengths, ranks, text_ids, len(rows))
-        tensors = (targets, ranks, right, text_ids, spans)
+        tensors = (targets, ranks, right, text_ids, spans, self.frame)
         return RetrievalBatch(inputs, *move_batch(tensors, self.batch_device))
+
+    @cached_property
+    def frame(self) -> PairFrame:
+        """Return the special tokens of a question with a text."""
+        before, between, after = self.num_special
+        end = len(self.token_pool) - after
+        return PairFrame(before, self.token_pool[end - between : end].long(), after, self.mix.max_tokens)
 
     def draw_reading_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, Tensor]:
         """Draw a span of the right or a wrong text for each question, with targets."""

@@ -31,6 +31,11 @@ class Family(NamedTuple):
         """The class with a head for the ends of an answer."""
         return self.architecture.replace("Model", "ForQuestionAnswering")
 
+    @property
+    def classification_class(self) -> str:
+        """The class with a head for the classes of a text or pair."""
+        return self.architecture.replace("Model", "ForSequenceClassification")
+
 
 SIZES = {
     "vocab": "vocab_size",

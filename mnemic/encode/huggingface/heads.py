@@ -1,11 +1,13 @@
 """The weights of mnemic's heads under Hugging Face's names."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from mnemic.encode.huggingface.families import Family
+from mnemic.encode.pooler import Pooler
 
 LINEAR_SCALE = 2.0**-14  # where tanh is linear: 1e-5 off at a logit of 20
 
@@ -43,3 +45,35 @@ def rename_span_head(ends: nn.Linear, none: nn.Linear, family: Family) -> dict[s
         f"{out_name}.weight": out_weight,
         f"{out_name}.bias": torch.zeros(2),
     }
+
+
+def read_class_head(
+    weights: Mapping[str, Tensor], pooler: Pooler | None, family: Family, folder: Path
+) -> dict[str, Tensor]:
+    """Read the weights of a sequence classification's two layers, as ``inner`` and ``out``.
+
+    ``weights`` are those of heads. A BERT's first layer is its pooler.
+    """
+    if not family.has_tanh_classifier:
+        raise ValueError(f"{folder}: only classification heads of BERT, RoBERTa and ALBERT are read; take one of these")
+    layers = {"inner": family.classifier[0].removeprefix(f"{family.prefix}."), "out": family.classifier[1]}
+    available = dict(weights)
+    if pooler is not None:
+        available |= {f"{family.pooler}.{name}": weight for name, weight in pooler.dense.state_dict().items()}
+    names = {
+        f"{layer}.{kind}": f"{huggingface_layer}.{kind}"
+        for layer, huggingface_layer in layers.items()
+        for kind in ("weight", "bias")
+    }
+    if missing := [name for name in names.values() if name not in available]:
+        raise ValueError(
+            f"{folder} has no classification head (no weight {missing[0]!r}): to begin training with its encoder, "
+            f"use --start {folder}"
+        )
+    return {name: available[huggingface_key].float() for name, huggingface_key in names.items()}
+
+
+def rename_class_head(inner: nn.Linear, out: nn.Linear, family: Family) -> dict[str, Tensor]:
+    """Write the head of a classifier over the first token under the family's names."""
+    layers = zip(family.classifier, (inner, out))
+    return {f"{name}.{kind}": weight.detach() for name, layer in layers for kind, weight in layer.named_parameters()}

@@ -73,6 +73,14 @@ class SubwordTokenizer:
     def __hash__(self) -> int:
         return hash(self._content)
 
+    def reads_like(self, tokenizer: "SubwordTokenizer") -> bool:
+        """Whether another tokenizer gives every text the same ids, though its file may differ."""
+        first, second = (json.loads(content) for content in (self._content, tokenizer._content))
+        steps = ("normalizer", "pre_tokenizer", "model")
+        same_steps = all(first.get(step) == second.get(step) for step in steps)
+        templates = [(reader._single_template, reader._pair_template) for reader in (self, tokenizer)]
+        return same_steps and templates[0] == templates[1] and self.special_ids == tokenizer.special_ids
+
     @property
     def pad(self) -> int:
         return self._role_id("pad")
