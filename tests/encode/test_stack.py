@@ -222,7 +222,9 @@ def test_iterate_layers_yields_each_layer() -> None:
 
 def test_an_encoder_yields_its_embeddings_and_each_layer() -> None:
     torch.manual_seed(0)
-    encoder = TransformerEncoder(D, 50, embeddings={"kind": "sum", "segments": 2}, stack={"norm": "pre"}).eval()
+    encoder = TransformerEncoder(
+        D, 50, embeddings={"kind": "sum", "segments": 2}, stack={"kind": "encoder", "norm": "pre"}
+    ).eval()
     tokens, segments, mask = torch.randint(50, (2, 5)), torch.randint(2, (2, 5)), length_mask([5, 3], 5)
     layers = list(encoder.iterate_layers(tokens, mask, segments=segments))
     assert len(layers) == 3
