@@ -2,7 +2,8 @@
 
 An objective is called with ``(network, batch, carried)`` and returns a ``Loss``. Class attribute
 ``replaces``, if it has one: the kind of objective whose data and responses fit it, too.
-``needs_teacher``: its constructor takes ``teachers``, the networks of a recipe's ``[teacher]``.
+``needs_teacher``: its constructor takes ``teachers``, the networks of a recipe's ``[teacher]``;
+``needs_trained_teacher``: none of them learns beside the student.
 ``ranks_texts``: some of them score a question with a text. ``wraps``: its option that is another
 objective, which decides what data fits. ``contrasts_batch``: its loss compares all examples of a
 batch. ``train.accumulate`` then divides the work and not the loss: the constructor takes the number

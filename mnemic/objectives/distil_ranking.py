@@ -34,6 +34,7 @@ class RankingDistilLoss:
 
     needs_teacher = True
     ranks_texts = True
+    needs_trained_teacher = True
     wraps = "hard"
 
     def __init__(

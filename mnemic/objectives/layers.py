@@ -34,6 +34,7 @@ class LayersLoss(nn.Module):
     """
 
     needs_teacher = True
+    needs_trained_teacher = True
     fits_layout = "windows"  # of the data, whatever its targets
     single_process = True  # it does not call the network, which is where processes would meet
 

@@ -197,7 +197,8 @@ def build_learning_teacher(settings: TeacherSettings, recipe: Recipe, data: Data
             "teacher.model.respond as in the student"
         )
     for phase in read_phases(recipe):
-        if getattr(kind_of(OBJECTIVES, phase.recipe["objective"]), "ranks_texts", False):
-            raise ConfigError("distil-ranking learns from trained cross-encoders: set teacher.folder, not learns")
+        objective = phase.recipe["objective"]
+        if getattr(kind_of(OBJECTIVES, objective), "needs_trained_teacher", False):
+            raise ConfigError(f"{kind_name(objective)} learns from trained networks: set teacher.folder, not learns")
     teacher_seed = make_generator(seed, "teacher").initial_seed() % 2**31
     return initialize_network(model, {**data.sizes, "max_length": max_length}, teacher_seed)

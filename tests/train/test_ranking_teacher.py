@@ -129,7 +129,7 @@ def test_a_reader_and_two_cross_encoders_teach_together(tmp_path: Path) -> None:
 def test_what_cannot_rank_is_refused(tmp_path: Path) -> None:
     recipe, tokenizer = reader(tmp_path), learn_tokenizer(tmp_path)
     data = load_data(recipe)
-    with pytest.raises(ConfigError, match=r"distil-ranking learns from trained cross-encoders: set teacher.folder"):
+    with pytest.raises(ConfigError, match=r"distil-ranking learns from trained networks: set teacher.folder"):
         Teaching(recipe | {"teacher": {"learns": True}}, data, CPU, 0)
     soft = {"objective": {"kind": "distil", "hard": {"kind": "retrieve-and-read"}}}
     with pytest.raises(ConfigError, match=r"distil in one phase learns from no cross-encoder"):

@@ -187,7 +187,7 @@ def test_what_is_no_teacher_of_this_student_is_refused(tmp_path: Path) -> None:
     def load_from(folder: Any, **sections: Any) -> None:
         load_teachers(student("classes") | {"teacher": {"folder": folder}} | sections, data, CPU)
 
-    with pytest.raises(ConfigError, match=r"is for answer, the student for classify, rate: take a teacher"):
+    with pytest.raises(ConfigError, match=r"is for answer, rerank, the student for classify, rate: take a teacher"):
         load_from(str(run_of("spans")))
     with pytest.raises(ConfigError, match=r"another vocabulary than the student: set data.tokenizer=\{kind=\"stored\""):
         load_from(str(run_of("numbers")))
