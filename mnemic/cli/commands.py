@@ -6,6 +6,7 @@ from typing import TypeAlias
 from mnemic.cli.documents import ask, config, demo, forget, maintain, mcp, remember, search, trust, watch
 from mnemic.cli.documents import list as contents
 from mnemic.cli.networks import ask_story, average, data, evaluate, export, inspect, predict, recipes, table, train
+from mnemic.cli.networks.domains_table import compare_domains
 from mnemic.cli.networks.words_table import compare_language_models
 from mnemic.cli.text import ask as text_ask
 from mnemic.cli.text import forget as text_forget
@@ -60,6 +61,7 @@ NETWORK_COMMANDS: Commands = {
     "data words": data.prepare_words,
     "table babi": table.rebuild_babi,
     "table words": compare_language_models,
+    "table domains": compare_domains,
 }
 PANELS = {"Your documents": DOCUMENT_COMMANDS, "Networks": NETWORK_COMMANDS}  # of the help
 COMMANDS = DOCUMENT_COMMANDS | NETWORK_COMMANDS
