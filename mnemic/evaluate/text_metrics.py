@@ -75,13 +75,37 @@ def compute_span_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
     If every question has an answer, as in SQuAD 1.1, the best span is always the answer.
     """
     unanswerable = [not example.answers for example in dataset.examples]
-    answers = []
-    for index, span in enumerate(predict_spans(network, dataset)):
+    answers, spans = [], predict_spans(network, dataset)
+    for index, span in enumerate(spans):
         is_empty = any(unanswerable) and span.no_answer_probability >= NO_ANSWER_THRESHOLD
         answers.append("" if is_empty else quote_span(dataset, index, span))
-    values = compute_answer_metrics(answers, [example.answers for example in dataset.examples])
+    values = compute_answer_metrics(answers, [example.references for example in dataset.examples])
     if any(unanswerable):
         values["no answer"] = metrics.accuracy([not text for text in answers], unanswerable)
+    return values | compute_domain_metrics(dataset, spans)
+
+
+def compute_domain_metrics(dataset: TextDataset, spans: Sequence[TokenSpan]) -> Metrics:
+    """Compute F1 and exact match of each domain, and the AUROC of "no answer".
+
+    F1 and exact match are of the questions with an answer, which is always predicted. Nothing
+    without at least two domains; texts of none are left out.
+    """
+    rows_by_domain: dict[str, list[int]] = {}
+    for index, example in enumerate(dataset.examples):
+        rows_by_domain.setdefault(example.domain, []).append(index)
+    values: Metrics = {}
+    for domain, rows in sorted(rows_by_domain.items()) if len(rows_by_domain.keys() - {""}) > 1 else ():
+        if not domain:
+            continue
+        if answerable := [row for row in rows if dataset.examples[row].answers]:
+            references = [dataset.examples[row].references for row in answerable]
+            scores = compute_answer_metrics([quote_span(dataset, row, spans[row]) for row in answerable], references)
+            values |= {f"{name}, {domain}": score for name, score in scores.items()}
+        if 0 < len(answerable) < len(rows):
+            probabilities = [spans[row].no_answer_probability for row in rows]
+            is_unanswerable = [not dataset.examples[row].answers for row in rows]
+            values[f"no answer AUROC, {domain}"] = metrics.area_under_roc(probabilities, is_unanswerable)
     return values
 
 
@@ -96,13 +120,13 @@ def compute_reading_metrics(network: nn.Module, dataset: TextDataset) -> Metrics
     is_unanswerable = [not example.answers for example in dataset.examples]
     answerable = [index for index, unanswerable in enumerate(is_unanswerable) if not unanswerable]
     answers = [quote_span(dataset, index, spans[index]) for index in answerable]
-    values = compute_answer_metrics(answers, [dataset.examples[index].answers for index in answerable])
+    values = compute_answer_metrics(answers, [dataset.examples[index].references for index in answerable])
     probabilities = [span.no_answer_probability for span in spans]
     values["no answer"] = metrics.balanced_accuracy(
         [probability >= NO_ANSWER_THRESHOLD for probability in probabilities], is_unanswerable
     )
     values["calibration error"] = metrics.expected_calibration_error(probabilities, is_unanswerable)
-    return values | compute_retrieval_recall(network, dataset)
+    return values | compute_retrieval_recall(network, dataset) | compute_domain_metrics(dataset, spans)
 
 
 def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metrics:

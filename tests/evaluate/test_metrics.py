@@ -1,6 +1,7 @@
 """Figures as each task's own community counts them: by hand, and against what is known."""
 
 from math import sqrt
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from mnemic.evaluate.metrics import (
     accuracy,
     answer_f1,
+    area_under_roc,
     decode_bio_tags,
     entity_f1,
     exact_match,
@@ -96,3 +98,13 @@ def test_entity_f1() -> None:
     assert entity_f1(predictions, targets) == (0.5, 0.5, 0.5)
     assert entity_f1([["O"]], [["O"]]).f1 == 0.0
     assert entity_f1([["B-a", "O"]], [["B-a", "B-a"]]) == pytest.approx((1, 0.5, 2 / 3))
+
+
+def test_area_under_roc_is_the_share_of_ordered_pairs() -> None:
+    generator = Random(0)
+    scores = [generator.randrange(6) / 5 for _ in range(40)]
+    targets = [generator.random() < 0.4 for _ in range(40)]
+    pairs = [(a, b) for a, x in zip(scores, targets) if x for b, y in zip(scores, targets) if not y]
+    expected = sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs)
+    assert area_under_roc(scores, targets) == pytest.approx(expected)
+    assert area_under_roc([0.1, 0.2], [True, True]) == 0.5
