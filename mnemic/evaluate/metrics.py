@@ -103,7 +103,7 @@ def area_under_roc(scores: Sequence[float], targets: Sequence[bool]) -> float:
     if not num_pairs:
         return 0.5
     ranks = sum(rank for rank, target in zip(rank_values(scores), targets) if target)
-    return (ranks - num_positive * (num_positive + 1) / 2) / num_pairs
+    return (ranks - num_positive * (num_positive - 1) / 2) / num_pairs
 
 
 def pearson_correlation(predictions: Sequence[Number], targets: Sequence[Number]) -> float:

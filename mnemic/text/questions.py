@@ -61,7 +61,7 @@ def drop_question_mark(question: str) -> str:
 
 
 def extract_keywords(question: str) -> str:
-    """Return the words of a question that are no stop words, as typed into a search field.
+    """Return the words of a question that are no stop words, as for a search field.
 
     If all of them are stop words, the question comes back.
 

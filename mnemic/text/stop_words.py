@@ -1,4 +1,4 @@
-"""Words so common that they say nothing about what a question or a text is about."""
+"""Words so common that they say nothing about the topic of a text."""
 
 # Question words are among them, negations are not.
 STOP_WORD_TEXT = """

@@ -11,7 +11,7 @@ from mnemic.text.questions import drop_question_mark, extract_keywords, misspell
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation:
-    """The share of questions that each change is made to; one change per question at most."""
+    """The share of questions that each change is made to, at most one per question."""
 
     lower: float = 0.0  # in lower case
     unmarked: float = 0.0  # without the mark at the end

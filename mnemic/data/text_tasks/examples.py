@@ -34,11 +34,11 @@ class QuestionExample(NamedTuple):
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The answers that a single span is compared with; those of a list as one text."""
+        """Return the answers to compare a span with; those of a list as one text."""
         return (" ".join(self.answers),) if self.needs_all else self.answers
 
     def split_answers(self) -> "list[QuestionExample]":
-        """Return one example per answer if all of them are asked for; else only this one."""
+        """Return one example per answer if all are asked for, else this one."""
         if not self.needs_all or len(self.answers) < 2:
             return [self]
         pairs = zip(self.answers, self.answer_starts)

@@ -66,7 +66,7 @@ class QuestionSource:
 
 
 class SourceQuestion(NamedTuple):
-    """A question, the position of its source in the recipe, and the number of its group."""
+    """A question, with the numbers of its source and of its group."""
 
     example: QuestionExample
     source: int
@@ -105,13 +105,13 @@ def read_source(source: QuestionSource, folder: Path, *, normalize: bool) -> lis
 
 def read_sources(sources: Sequence[QuestionSource], folder: Path, *, normalize: bool) -> list[SourceQuestion]:
     """Read all sources, and number the groups of their questions."""
-    numbered = [
+    labeled = [
         (example, number)
         for number, source in enumerate(sources)
         for example in read_source(source, folder, normalize=normalize)
     ]
-    groups = number_groups([list_group_keys(example) for example, _ in numbered])
-    return [SourceQuestion(example, number, group) for (example, number), group in zip(numbered, groups)]
+    groups = number_groups([list_group_keys(example) for example, _ in labeled])
+    return [SourceQuestion(example, number, group) for (example, number), group in zip(labeled, groups)]
 
 
 def list_group_keys(example: QuestionExample) -> list[Hashable]:
@@ -201,10 +201,9 @@ def augment_articles(
 
 
 def select_hard_pairs(examples: Sequence[QuestionExample], seed: int = 0) -> list[QuestionExample]:
-    """Select all questions without an answer, and as many about the same texts that have one.
+    """Select as many questions with as without an answer about each text.
 
-    Of a text with fewer answerable questions than others, all of them are selected, and only as
-    many of the others.
+    Of the kind that a text has more of, the selected ones are drawn with the seed.
     """
     by_text: dict[str, tuple[list[QuestionExample], list[QuestionExample]]] = {}
     for example in examples:
