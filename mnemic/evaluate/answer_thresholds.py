@@ -23,6 +23,7 @@ class SpanPrediction(NamedTuple):
     probability: float  # that the text has an answer, as predicted
     exact: float  # of the best span, also if the text has no answer: then 0
     f1: float
+    domain: str = ""
 
 
 class ThresholdRow(NamedTuple):
@@ -40,9 +41,11 @@ def evaluate_spans(network: nn.Module, dataset: TextDataset) -> list[SpanPredict
     """Answer all questions of a dataset and judge the best spans."""
     predictions = []
     for index, span in enumerate(predict_spans(network, dataset)):
-        answers, text = dataset.examples[index].answers, quote_span(dataset, index, span)
-        exact, f1 = (metrics.exact_match(text, answers), metrics.answer_f1(text, answers)) if answers else (0.0, 0.0)
-        predictions.append(SpanPrediction(bool(answers), 1 - span.no_answer_probability, exact, f1))
+        example, text, exact, f1 = dataset.examples[index], quote_span(dataset, index, span), 0.0, 0.0
+        if example.answers:
+            exact, f1 = (metric(text, example.references) for metric in (metrics.exact_match, metrics.answer_f1))
+        probability = 1 - span.no_answer_probability
+        predictions.append(SpanPrediction(bool(example.answers), probability, exact, f1, example.domain))
     return predictions
 
 
@@ -59,15 +62,15 @@ def summarize_spans(predictions: Sequence[SpanPrediction]) -> dict[str, float]:
     there are the accuracy of "no answer", the area under its ROC curve and its average precision.
     """
     if all(case.has_answer for case in predictions):
-        return average_answers(predictions)
+        return average_answers(predictions) | summarize_domains(predictions)
     at_threshold = apply_threshold(predictions, 1 - NO_ANSWER_THRESHOLD)
     is_unanswerable = [not case.has_answer for case in predictions]
     decisions = [1 - case.probability >= NO_ANSWER_THRESHOLD for case in predictions]
-    return {
-        "f1": at_threshold.f1,
-        "exact": at_threshold.exact,
-        "no answer": metrics.accuracy(decisions, is_unanswerable),
-    } | summarize_ranking(predictions)
+    return (
+        {"f1": at_threshold.f1, "exact": at_threshold.exact, "no answer": metrics.accuracy(decisions, is_unanswerable)}
+        | summarize_ranking(predictions)
+        | summarize_domains(predictions)
+    )
 
 
 def summarize_reading(predictions: Sequence[SpanPrediction]) -> dict[str, float]:
@@ -84,13 +87,33 @@ def summarize_reading(predictions: Sequence[SpanPrediction]) -> dict[str, float]
         [probability >= NO_ANSWER_THRESHOLD for probability in probabilities], is_unanswerable
     )
     values["calibration error"] = metrics.expected_calibration_error(probabilities, is_unanswerable)
-    return values | summarize_ranking(predictions)
+    return values | summarize_ranking(predictions) | summarize_domains(predictions)
 
 
 def summarize_ranking(predictions: Sequence[SpanPrediction]) -> dict[str, float]:
     """Measure how well the probability of no answer ranks questions without an answer."""
     scores = [1 - case.probability for case in predictions], [not case.has_answer for case in predictions]
-    return {"no answer, AUROC": roc_auc(*scores), "no answer, average precision": average_precision(*scores)}
+    return {"no answer AUROC": roc_auc(*scores), "no answer average precision": average_precision(*scores)}
+
+
+def summarize_domains(predictions: Sequence[SpanPrediction]) -> dict[str, float]:
+    """Compute F1 and exact match of each domain, and the AUROC of "no answer".
+
+    F1 and exact match are of the questions with an answer, which is always predicted. Nothing
+    without at least two domains; texts of none are left out.
+    """
+    by_domain: dict[str, list[SpanPrediction]] = {}
+    for case in predictions:
+        by_domain.setdefault(case.domain, []).append(case)
+    by_domain.pop("", None)
+    values: dict[str, float] = {}
+    for domain, cases in sorted(by_domain.items()) if len(by_domain) > 1 else ():
+        if answerable := [case for case in cases if case.has_answer]:
+            values |= {f"{name}, {domain}": value for name, value in average_answers(answerable).items()}
+        if 0 < len(answerable) < len(cases):
+            scores = [1 - case.probability for case in cases], [not case.has_answer for case in cases]
+            values[f"no answer AUROC, {domain}"] = roc_auc(*scores)
+    return values
 
 
 def average_answers(predictions: Sequence[SpanPrediction]) -> dict[str, float]:

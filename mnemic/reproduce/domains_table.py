@@ -57,10 +57,12 @@ class DomainsTable:
         files = []
         for name in self.data:
             path = Path(name).expanduser()
-            found = [file for file in sorted(path.glob("*")) if has_questions(file)] if path.is_dir() else [path]
-            if not path.exists() or not found:
-                raise ConfigError(f"no files of questions about texts in {name!r}: .jsonl or SQuAD's .json, also .gz, .xz")
-            files += found
+            paths = [file for file in sorted(path.glob("*")) if has_questions(file)] if path.is_dir() else [path]
+            if not path.exists() or not paths:
+                raise ConfigError(
+                    f"no files of questions about texts in {name!r}: .jsonl or SQuAD's .json, also .gz or .xz"
+                )
+            files += paths
         return files
 
 
@@ -107,7 +109,7 @@ def read_domain(file: Path) -> list[QuestionExample]:
 
 
 def sample_questions(examples: Sequence[QuestionExample], limit: int) -> list[QuestionExample]:
-    """Draw ``limit`` questions by a hash of their ids, the same in every run; 0: all."""
+    """Draw ``limit`` questions by a hash of their ids; 0: all."""
     if not limit or len(examples) <= limit:
         return list(examples)
     return sorted(examples, key=lambda example: sha256(example.question_id.encode()).digest())[:limit]

@@ -14,8 +14,15 @@ from mnemic.respond import RESPONSES
 def test_the_kinds_by_layout() -> None:
     segment_kinds = select_kinds(DATASETS, layout="segments")
     assert set(segment_kinds) == {"long-stories", "long-recall", "long-articles", "long-documents"}
-    assert set(select_kinds(DATASETS, layout="windows")) == {"classes", "pairs", "spans", "tags", "retrieval", "corpus"}
-    assert set(select_kinds(DATASETS, reads_segments=True)) == {"classes", "spans", "tags"}
+    question_kinds = {"spans", "questions", "generated-documents", "retrieval", "question-articles"}
+    assert set(select_kinds(DATASETS, layout="windows")) == {"classes", "pairs", "tags", "corpus"} | question_kinds
+    assert set(select_kinds(DATASETS, reads_segments=True)) == {
+        "classes",
+        "spans",
+        "questions",
+        "generated-documents",
+        "tags",
+    }
     assert DATASETS["retrieval"].response == "spans"
     assert DATASETS["dates"].response == DATASETS["seq2seq"].response == "seq2seq"
     without_response = {*segment_kinds, "babi", "generated-babi", "knowledge", "generated-knowledge"}

@@ -55,7 +55,7 @@ def test_summaries_by_hand() -> None:
     assert spans["f1"] == pytest.approx(2.4 / 5)
     assert spans["no answer"] == pytest.approx(3 / 5)
     # Pairs of an unanswerable and an answerable question: 6, of which 4 are in the right order.
-    assert spans["no answer, AUROC"] == pytest.approx(4 / 6)
+    assert spans["no answer AUROC"] == pytest.approx(4 / 6)
     answered = [case for case in CASES if case.has_answer]
     assert summarize_spans(answered) == {"f1": pytest.approx(0.8), "exact": pytest.approx(2 / 3)}
     assert summarize_reading(CASES)["f1"] == pytest.approx(0.8)  # of the questions with an answer

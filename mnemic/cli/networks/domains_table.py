@@ -19,9 +19,7 @@ DEFAULT_FOLDER = Path("runs/table-domains")
 def compare_domains(
     data: Annotated[list[str], opt.Option("--data DIR|FILE", DATA_HELP)],
     models: Annotated[list[str] | None, opt.Option("--model DIR", "A reader; repeat it to compare.", "reader")] = None,
-    limit: Annotated[
-        int, opt.Option("--limit N", "Questions per file, drawn by their ids.", "all", minimum=0)
-    ] = 0,
+    limit: Annotated[int, opt.Option("--limit N", "Questions per file, drawn by their ids.", "all", minimum=0)] = 0,
     device: opt.Device = "auto",
     folder: Annotated[Path, opt.Option("--out DIR", "Folder for the table.")] = DEFAULT_FOLDER,
 ) -> None:

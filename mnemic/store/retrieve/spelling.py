@@ -17,7 +17,7 @@ from functools import cache
 from mnemic.store.contract import MemorySlot, StoreError
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.models import find_shipped_folder
-from mnemic.store.retrieve.query_words import STOP_WORDS
+from mnemic.text.stop_words import STOP_WORDS
 
 MIN_LENGTH, LONG_LENGTH = 4, 8  # letters of a word that is corrected, and of one with two errors
 SHORT_LENGTH = 5  # up to here, a wrong letter is no error
