@@ -32,7 +32,7 @@ from chinese_data import ChineseQuestion, compute_f1, fill_memory, has_answer, n
 
 from mnemic import Memory
 from mnemic.store.answer.confidence import MIN_CONFIDENCE
-from mnemic.store.retrieve.query_words import STOP_WORDS
+from mnemic.text.stop_words import STOP_WORDS
 
 TOP_K = 5
 CONFIDENCES = (0.1, 0.2, MIN_CONFIDENCE, 0.4, 0.6, 0.8)

@@ -30,7 +30,7 @@ from mnemic.data import DATASETS
 from mnemic.data.long_context.articles import Article, paragraph_tokens_of
 from mnemic.data.long_context.batches import LongDataset, LongDocument, LongExample
 from mnemic.data.long_context.hide import SentenceTokens, cut_segments
-from mnemic.evaluate.text_metrics import compute_answer_metrics
+from mnemic.evaluate.metrics import answer_f1, exact_match
 from mnemic.models.segment_model import EncodedSegments
 from mnemic.predict.extract_answer import extract_answers
 from mnemic.recipe import build
@@ -212,10 +212,12 @@ class ReaderMetrics:
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self.answers]
         for pair, (answer, _) in zip(new, extract_answers(self.reader, new)):
             self.answers[pair] = answer
-        metrics = compute_answer_metrics(
-            [self.answers[pair] for pair in pairs], [question.answers for question in self.questions]
-        )
-        return {name: round(100 * metric, 2) for name, metric in metrics.items()}
+        answered = [(self.answers[pair], question.answers) for pair, question in zip(pairs, self.questions)]
+        metrics = {"f1": answer_f1, "exact": exact_match}
+        return {
+            name: round(100 * sum(metric(*case) for case in answered) / max(len(answered), 1), 2)
+            for name, metric in metrics.items()
+        }
 
 
 def compute_percent(flags: Sequence[bool]) -> float:

@@ -18,6 +18,7 @@ from mnemic.cli.networks import (
     table,
     train,
 )
+from mnemic.cli.networks.domains_table import compare_domains
 from mnemic.cli.networks.negatives import mine_negatives
 from mnemic.cli.networks.words_table import compare_language_models
 from mnemic.cli.text import ask as text_ask
@@ -75,6 +76,7 @@ NETWORK_COMMANDS: Commands = {
     "data augment": augment.augment,
     "table babi": table.rebuild_babi,
     "table words": compare_language_models,
+    "table domains": compare_domains,
 }
 PANELS = {"Your documents": DOCUMENT_COMMANDS, "Networks": NETWORK_COMMANDS}  # of the help
 COMMANDS = DOCUMENT_COMMANDS | NETWORK_COMMANDS

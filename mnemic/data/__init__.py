@@ -4,12 +4,14 @@ from typing import Any
 
 from mnemic.data.babi.dataset import GeneratedStories, StoryFolder
 from mnemic.data.corpora.dataset import CorpusFiles
+from mnemic.data.documents.dataset import GeneratedDocuments
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder
 from mnemic.data.language_modeling.dataset import LanguageModelFiles
 from mnemic.data.long_context.articles import LongArticles
 from mnemic.data.long_context.dataset import LongDocuments, LongRecall, LongStories
 from mnemic.data.seq2seq.dataset import GeneratedDates, Seq2SeqFiles
 from mnemic.data.text_tasks.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
+from mnemic.data.text_tasks.questions import QuestionArticles, QuestionFiles
 from mnemic.data.text_tasks.retrieval import ArticleFiles
 from mnemic.data.views.dataset import MatchFiles, ViewFiles
 
@@ -22,7 +24,10 @@ DATASETS: dict[str, type[Any]] = {
     "pairs": PairFiles,
     "spans": SpanFiles,
     "tags": TagFiles,
+    "questions": QuestionFiles,
+    "generated-documents": GeneratedDocuments,
     "retrieval": ArticleFiles,
+    "question-articles": QuestionArticles,
     "corpus": CorpusFiles,
     "views": ViewFiles,
     "matches": MatchFiles,

@@ -3,7 +3,7 @@
 Shapes: b sequences of a batch, n tokens.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -21,6 +21,7 @@ class TensorDataset:
     """Base of datasets of tensors on one device; their batches are not random."""
 
     num_uniforms: ClassVar[int] = 0
+    weights: Tensor | None = field(default=None, kw_only=True)
 
     @property
     def device(self) -> torch.device:
@@ -33,7 +34,7 @@ class TensorDataset:
         def move(leaf: Any) -> Any:
             return leaf.to(device) if isinstance(leaf, Tensor | TensorDataset) else leaf
 
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
         movable = (Tensor, TensorDataset, tuple)
         moved = {name: tree_map(move, value) for name, value in values.items() if isinstance(value, movable)}
         return replace(self, **moved)
@@ -45,6 +46,7 @@ class AssembledDataset:
 
     num_unknown: ClassVar[int] = 0
     batch_device: torch.device = CPU
+    weights: Tensor | None = None
 
     @property
     def device(self) -> torch.device:

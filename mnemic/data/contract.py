@@ -42,6 +42,9 @@ class Dataset(Protocol):
     def lengths(self) -> Tensor: ...  # q, to bucket examples of similar length
 
     @property
+    def weights(self) -> Tensor | None: ...  # q, how often an epoch has each example; None: once
+
+    @property
     def num_unknown(self) -> int: ...  # examples whose answer does not occur in training
 
     def __len__(self) -> int: ...

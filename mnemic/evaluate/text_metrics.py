@@ -5,7 +5,7 @@ All are percentages, except losses.
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,8 @@ from mnemic.data.corpora import CorpusDataset
 from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
+from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
+from mnemic.evaluate.intervals import wilson_interval
 from mnemic.evaluate.view_metrics import compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
@@ -21,33 +23,59 @@ from mnemic.objectives.masking import TokenMasking
 from mnemic.objectives.pretraining import mask_batch, masked_token_loss
 from mnemic.predict.generate import generate_candidates
 from mnemic.predict.perplexity import compute_perplexity
-from mnemic.predict.results import NO_ANSWER_THRESHOLD
 from mnemic.predict.windows import (
     TOKENS_PER_BATCH,
     compute_class_logits,
     compute_tag_logits,
     compute_text_and_sentence_vectors,
     compute_text_vectors,
-    predict_spans,
 )
 from mnemic.recipe import ConfigError
-from mnemic.respond.merge_windows import TokenSpan
 
 Metrics = dict[str, float]
 RECALL_RANKS = (1, 5)  # the k of recall@k
+RECALL_NAMES = tuple(f"recall@{top_k}{variant}" for variant in ("", ", whole") for top_k in RECALL_RANKS)
 QUESTIONS_PER_BATCH = 500  # compared with all texts at once; changes memory use, not results
 NUM_BEAMS = 4  # of beam search, reported next to greedy search
 
 
+class Report(NamedTuple):
+    """The metrics of a network on a dataset, with intervals and a reader's answers."""
+
+    metrics: Metrics  # the one that selects the best weights first
+    intervals: dict[str, tuple[float, float]]  # of metrics that are shares: 95 %, in percent
+    predictions: list[SpanPrediction]
+
+
 def compute_metrics(network: nn.Module, dataset: Any) -> Metrics:
     """Compute the metrics that a dataset names, the one that selects the best weights first."""
+    return compute_report(network, dataset).metrics
+
+
+def compute_report(network: nn.Module, dataset: Any) -> Report:
+    """Compute the metrics that a dataset names, with intervals and a reader's answers."""
     if not len(dataset):
         raise ConfigError("there are no texts to evaluate on")
     if dataset.metrics in OTHER_METRICS:
-        return OTHER_METRICS[dataset.metrics](network, dataset)
-    values = FRACTION_METRICS[dataset.metrics](network, dataset)
-    main_metric = {dataset.metric: values[dataset.metric]}
-    return {name: 100 * value for name, value in (main_metric | values).items()}
+        return Report(OTHER_METRICS[dataset.metrics](network, dataset), {}, [])
+    predictions = evaluate_spans(network, dataset) if dataset.metrics in ANSWER_METRICS else []
+    values = (
+        ANSWER_METRICS[dataset.metrics](predictions)
+        if predictions
+        else FRACTION_METRICS[dataset.metrics](network, dataset)
+    )
+    if dataset.metrics == "retrieval":
+        values |= compute_retrieval_recall(network, dataset)
+    values = {dataset.metric: values[dataset.metric]} | values
+    # Recall, and the answers of a retrieval set, are of the questions that have one.
+    count = sum(case.has_answer for case in predictions) if dataset.metrics == "retrieval" else len(dataset)
+    shares = {name: values[name] for name in values if name in SHARES.get(dataset.metrics, ())}
+    intervals = {name: wilson_interval(min(share, 1.0), count) for name, share in shares.items()}
+    return Report(
+        {name: 100 * value for name, value in values.items()},
+        {name: (100 * low, 100 * high) for name, (low, high) in intervals.items()},
+        predictions,
+    )
 
 
 def compute_classification_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
@@ -77,42 +105,6 @@ def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metr
     }
 
 
-def compute_span_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
-    """Compute SQuAD's F1 and exact match, and the accuracy of "no answer".
-
-    If every question has an answer, as in SQuAD 1.1, the best span is always the answer.
-    """
-    unanswerable = [not example.answers for example in dataset.examples]
-    answers = []
-    for index, span in enumerate(predict_spans(network, dataset)):
-        is_empty = any(unanswerable) and span.no_answer_probability >= NO_ANSWER_THRESHOLD
-        answers.append("" if is_empty else quote_span(dataset, index, span))
-    values = compute_answer_metrics(answers, [example.answers for example in dataset.examples])
-    if any(unanswerable):
-        values["no answer"] = metrics.accuracy([not text for text in answers], unanswerable)
-    return values
-
-
-def compute_reading_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
-    """Compute span, no-answer, calibration and retrieval metrics of a retrieve-and-read network.
-
-    F1 and exact match are SQuAD 1.1's: on texts that hold the answer, which is always predicted.
-    "No answer" is the balanced accuracy over texts with and without the answer. "Calibration error"
-    compares the probability of no answer with its frequency.
-    """
-    spans = predict_spans(network, dataset)
-    is_unanswerable = [not example.answers for example in dataset.examples]
-    answerable = [index for index, unanswerable in enumerate(is_unanswerable) if not unanswerable]
-    answers = [quote_span(dataset, index, spans[index]) for index in answerable]
-    values = compute_answer_metrics(answers, [dataset.examples[index].answers for index in answerable])
-    probabilities = [span.no_answer_probability for span in spans]
-    values["no answer"] = metrics.balanced_accuracy(
-        [probability >= NO_ANSWER_THRESHOLD for probability in probabilities], is_unanswerable
-    )
-    values["calibration error"] = metrics.expected_calibration_error(probabilities, is_unanswerable)
-    return values | compute_retrieval_recall(network, dataset)
-
-
 def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metrics:
     """Compute how often a question's text is among the 1 or 5 most similar texts.
 
@@ -133,21 +125,6 @@ def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metric
         f"recall@{top_k}{variant}": float((torch.cat(batch_ranks) < top_k).double().mean())
         for variant, batch_ranks in ranks.items()
         for top_k in RECALL_RANKS
-    }
-
-
-def quote_span(dataset: TextDataset, index: int, span: TokenSpan) -> str:
-    """Return the text of an answer span; empty if the text has no tokens."""
-    offsets, text = dataset.token_offsets(index), dataset.examples[index].text
-    return text[offsets[span.first_token][0] : offsets[span.last_token][1]] if offsets else ""
-
-
-def compute_answer_metrics(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> Metrics:
-    """Compute the mean F1 and exact match of predictions, each with its possible answers."""
-    pairs, count = list(zip(predictions, answers)), max(len(predictions), 1)
-    return {
-        "f1": sum(metrics.answer_f1(*pair) for pair in pairs) / count,
-        "exact": sum(metrics.exact_match(*pair) for pair in pairs) / count,
     }
 
 
@@ -212,7 +189,16 @@ FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "classes": compute_classification_metrics,
     "numbers": compute_regression_metrics,
     "seq2seq": compute_generation_metrics,
-    "spans": compute_span_metrics,
     "tags": compute_entity_metrics,
-    "retrieval": compute_reading_metrics,
+}
+ANSWER_METRICS: dict[str, Callable[[Sequence[SpanPrediction]], Metrics]] = {
+    "spans": summarize_spans,
+    "retrieval": summarize_reading,
+}
+# Metrics that are means over examples of values from 0 to 1: they have an interval.
+SHARES: dict[str, tuple[str, ...]] = {
+    "classes": ("accuracy",),
+    "seq2seq": ("exact", f"exact, {NUM_BEAMS} beams"),
+    "spans": ("f1", "exact", "no answer"),
+    "retrieval": ("f1", "exact", *RECALL_NAMES),
 }

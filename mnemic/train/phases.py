@@ -122,6 +122,7 @@ def build_sampler(
         device=dataset.device,
         lengths=dataset.lengths.cpu() if phase.settings.buckets > 1 else None,
         num_buckets=phase.settings.buckets,
+        weights=None if dataset.weights is None else dataset.weights.cpu(),
     )
 
 

@@ -39,8 +39,10 @@ class BatchSampler:
     """Sample batches of rows for one run, or for several stacked runs.
 
     With ``replace`` rows are sampled with replacement (MemN2N); otherwise an epoch is a shuffle of
-    the pool, without the last examples that fill no batch. With several buckets the examples of a
-    batch have similar lengths; the bucket of a step is the same for all runs.
+    the pool, without the last examples that fill no batch. ``weights`` say how often an epoch has
+    each row: 2.5 is twice, and once more for another half of such rows in each epoch. With several
+    buckets the examples of a batch have similar lengths; the bucket of a step is the same for all
+    runs.
     """
 
     pools: Sequence[Tensor]  # the rows of each run
@@ -53,9 +55,10 @@ class BatchSampler:
     device: torch.device | str = "cpu"
     lengths: Tensor | None = None  # of all examples, for buckets
     num_buckets: int = 1
+    weights: Tensor | None = None  # of all examples: how often each is in an epoch; None: once
 
     def __post_init__(self) -> None:
-        smallest_pool = min(map(len, self.pools))
+        smallest_pool = min(map(self.count_samples, self.pools))
         if smallest_pool < self.batch_size:
             raise ConfigError(
                 f"a batch of {self.batch_size} cannot be drawn from {smallest_pool} training "
@@ -69,7 +72,7 @@ class BatchSampler:
     def length_buckets(self) -> "list[Bucket]":
         """The pools split into buckets; one that fills no batch is merged with another."""
         if self.lengths is None or self.num_buckets == 1:
-            return [Bucket(None, self.pools, min(map(len, self.pools)) // self.batch_size)]
+            return [Bucket(None, self.pools, min(map(self.count_samples, self.pools)) // self.batch_size)]
         lengths = torch.cat([self.lengths[rows] for rows in self.pools])
         *lower_bounds, max_length = choose_bucket_bounds(lengths, self.num_buckets)
         buckets: list[Bucket] = []
@@ -87,7 +90,14 @@ class BatchSampler:
         assert self.lengths is not None
         fits = (self.lengths > min_length) & (self.lengths <= max_length)  # of all examples
         pools = [rows[fits[rows]] for rows in self.pools]
-        return Bucket(max_length, pools, min(map(len, pools)) // self.batch_size)
+        return Bucket(max_length, pools, min(map(self.count_samples, pools)) // self.batch_size)
+
+    def count_samples(self, pool: Tensor) -> int:
+        """Count the samples of a pool in an epoch."""
+        if self.weights is None:
+            return len(pool)
+        weights, counts = self.weights[pool].unique(return_counts=True)
+        return sum(round(weight * count) for weight, count in zip(weights.tolist(), counts.tolist()))
 
     @cached_property
     def steps_per_epoch(self) -> int:
@@ -133,11 +143,25 @@ class BatchSampler:
     def draw_batches(self, bucket: "Bucket", run: int, generator: torch.Generator) -> Iterator[Tensor]:
         """Sample the batches of one bucket for an epoch."""
         pool, shape = bucket.pools[run], (bucket.steps, self.batch_size)
+        if self.weights is not None:
+            pool = self.repeat_rows(pool, generator)
         if self.replace:
             indices = torch.randint(len(pool), shape, generator=generator)
         else:
             indices = torch.randperm(len(pool), generator=generator)[: shape[0] * shape[1]].view(shape)
         return iter(pool[indices])
+
+    def repeat_rows(self, pool: Tensor, generator: torch.Generator) -> Tensor:
+        """Repeat each row as often as its weight; of a fraction, sample rows."""
+        assert self.weights is not None
+        weights = self.weights[pool]
+        samples: list[Tensor] = []
+        for weight in weights.unique().tolist():
+            rows = pool[weights == weight]
+            num_fraction = round(weight * len(rows)) - int(weight) * len(rows)
+            samples += [rows] * int(weight)
+            samples.append(rows[torch.randperm(len(rows), generator=generator)[:num_fraction]])
+        return torch.cat(samples)
 
 
 class Bucket(NamedTuple):

@@ -14,9 +14,16 @@ from mnemic.respond import RESPONSES
 def test_the_kinds_by_layout() -> None:
     segment_kinds = select_kinds(DATASETS, layout="segments")
     assert set(segment_kinds) == {"long-stories", "long-recall", "long-articles", "long-documents"}
-    window_kinds = {"classes", "pairs", "spans", "tags", "retrieval", "corpus", "views", "matches"}
-    assert set(select_kinds(DATASETS, layout="windows")) == window_kinds
-    assert set(select_kinds(DATASETS, reads_segments=True)) == {"classes", "spans", "tags"}
+    question_kinds = {"spans", "questions", "generated-documents", "retrieval", "question-articles"}
+    other_kinds = {"classes", "pairs", "tags", "corpus", "views", "matches"}
+    assert set(select_kinds(DATASETS, layout="windows")) == other_kinds | question_kinds
+    assert set(select_kinds(DATASETS, reads_segments=True)) == {
+        "classes",
+        "spans",
+        "questions",
+        "generated-documents",
+        "tags",
+    }
     assert DATASETS["retrieval"].response == "spans"
     assert DATASETS["dates"].response == DATASETS["seq2seq"].response == "seq2seq"
     without_response = {*segment_kinds, "babi", "generated-babi", "knowledge", "generated-knowledge"}

@@ -274,9 +274,11 @@ def test_sections_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         load_with(data={"tokenizer": {"kind": "wordpiece"}})
     with pytest.raises(ConfigError, match=r"teacher.data has 5\d training examples, data has 5\d, or they have other"):
         load_with(data={"columns": {"label": "hint"}})
-    with pytest.raises(ConfigError, match=r"teacher.model is for answer, rerank, the student for classify, rate: leave"):
+    with pytest.raises(
+        ConfigError, match=r"teacher.model is for answer, rerank, the student for classify, rate: leave"
+    ):
         load_with(model={"respond": {"kind": "spans"}})
-    with pytest.raises(ConfigError, match=r"layers learns from trained networks: set teacher.folder, not learns"):
+    with pytest.raises(ConfigError, match=r"layers learns from trained networks: set teacher.folder"):
         Teaching(recipe | {"objective": {"kind": "layers"}}, data, CPU, 0)
     assert load_teachers(recipe, data, CPU) == ()
     with pytest.raises(ConfigError, match=r"delay and ramp_up count steps, which train.accumulate divides"):

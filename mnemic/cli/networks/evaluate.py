@@ -1,21 +1,32 @@
 """``mnemic evaluate``: test a trained network, by the error of each task or by metrics."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
 from mnemic.cli.render.console import Styled, print_json, print_table, print_text, print_warnings
 from mnemic.cli.render.format import format_metric
+from mnemic.cli.render.plot_story import check_plot_path
 from mnemic.recipe import ConfigError, build, kind_of, override, parse_assignment
 from mnemic.recipe.migrate import migrate_override
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
+    from mnemic.evaluate.answer_thresholds import SpanPrediction
 
 # Of metrics that are no percentages.
 METRIC_LABELS = {"loss": "loss, nats", "alignment": "alignment, no %", "uniformity": "uniformity, no %"}
 Spec: TypeAlias = dict[str, Any]  # the data section of a recipe
 Split: TypeAlias = Literal["test", "validation", "train"]
+THRESHOLD_HEADERS = {
+    "answered": ">answered %",
+    "false_answers": ">false answers %",
+    "precision": ">right of given %",
+    "exact": ">exact",
+    "f1": ">F1",
+}
 
 
 def evaluate(
@@ -25,16 +36,22 @@ def evaluate(
     tasks: opt.Tasks = None,
     sets: Annotated[list[str] | None, opt.Option("--set KEY=VALUE", "Change data, such as data.test_file=dev.")] = None,
     device: opt.Device = "auto",
+    plot: Annotated[
+        Path | None, opt.Option("--plot FILE", "Plot a reader's precision and ROC curves: .png, .svg or .pdf.")
+    ] = None,
 ) -> None:
     """Test a trained network: error per task, metrics of text tasks, or perplexity.
 
     The data is that of the checkpoint's recipe; --data replaces its folder, and
-    --set data.test_file=dev its test file; --set 'data={…}' replaces all of it.
+    --set data.test_file=dev its test file; --set 'data={…}' replaces all of it. Shares have their
+    95 % interval (Wilson). If some questions have no answer, a table shows what each threshold of
+    "no answer" gives.
 
     Example: mnemic evaluate runs/memn2n --data babi --tasks 1-3
     """
     from mnemic.data import DATASETS
 
+    check_plot_path(plot)
     checkpoint, notes = load_network(model, device)
     data_spec = dict(checkpoint.recipe["data"])
     if data is not None:
@@ -44,8 +61,10 @@ def evaluate(
     if kind_of(DATASETS, data_spec).response is not None:  # texts, not questions
         if tasks is not None:
             raise ValueError("this data has no tasks: leave out --tasks")
-        report |= evaluate_texts(checkpoint, data_spec, split)
+        report |= evaluate_texts(checkpoint, data_spec, split, plot)
     else:
+        if plot is not None:
+            raise ValueError("--plot is for readers of texts: leave it out")
         report |= evaluate_tasks(checkpoint, data_spec, split, tasks or ["all"])
     report["notes"] = [*notes, *report["notes"]]
     print_warnings(*report["notes"])
@@ -80,24 +99,43 @@ def evaluate_tasks(checkpoint: "Checkpoint", data_spec: Spec, split: Split, task
     }
 
 
-def evaluate_texts(checkpoint: "Checkpoint", data_spec: Spec, split: Split) -> dict[str, Any]:
+def evaluate_texts(checkpoint: "Checkpoint", data_spec: Spec, split: Split, plot: Path | None = None) -> dict[str, Any]:
     """Compute the metrics of a network on a split of texts."""
     from mnemic.data import DATASETS
-    from mnemic.evaluate.error_rate import evaluate_network
+    from mnemic.evaluate.text_metrics import compute_report
 
     dataset = build(DATASETS, data_spec).dataset(split, checkpoint.tokenizer, checkpoint.labels)
     if not len(dataset):
         hint = "; --split validation may have some" if split == "test" else ""
         raise ConfigError(f"the {split} split of this data has no texts{hint}")
     dataset = dataset.to(checkpoint.network.device)
-    metrics = evaluate_network(checkpoint.network, dataset)[1]
+    metrics, intervals, predictions = compute_report(checkpoint.network, dataset)
     if dataset.metrics == "perplexity":  # words: those that are unknown have a metric
         counts = {"seen": dataset.num_targets, "total": dataset.num_targets, "context": dataset.max_tokens}
         return {"figures": metrics, **counts, "notes": []}
     unknown = f"{dataset.num_unknown} of {len(dataset)} labels were not in training; they count as wrong"
     num_seen, num_total = dataset.token_counts.sum(0).tolist()
-    notes = [unknown] if dataset.num_unknown else []
-    return {"texts": len(dataset), "figures": metrics, "seen": num_seen, "total": num_total, "notes": notes}
+    report = {"texts": len(dataset), "figures": metrics, "intervals": intervals}
+    return report | {
+        **report_thresholds(predictions, plot, f"{checkpoint.origin}, {split} split, {len(dataset)} questions"),
+        "seen": num_seen,
+        "total": num_total,
+        "notes": [unknown] if dataset.num_unknown else [],
+    }
+
+
+def report_thresholds(predictions: Sequence["SpanPrediction"], plot: Path | None, title: str) -> dict[str, Any]:
+    """Tabulate thresholds of "no answer", and plot the curves."""
+    from mnemic.cli.render.plot_curves import plot_answer_curves
+    from mnemic.evaluate.answer_thresholds import tabulate_thresholds
+
+    if all(case.has_answer for case in predictions):
+        if plot is not None:
+            raise ValueError("--plot shows how well questions without an answer are told: this data has none")
+        return {}
+    if plot is not None:
+        plot_answer_curves(predictions, title, plot)
+    return {"thresholds": [row._asdict() for row in tabulate_thresholds(predictions)]}
 
 
 def override_data(data_spec: Spec, sets: list[str]) -> Spec:
@@ -134,10 +172,24 @@ def print_errors(report: dict[str, Any]) -> None:
 
 def print_metrics(report: dict[str, Any]) -> None:
     """Print the metrics of texts."""
-    has_texts, metrics = "texts" in report, report["figures"]
-    rows = [[METRIC_LABELS.get(name, name), format_metric(name, metrics[name])] for name in metrics]
-    print_table(["metric", ">%" if has_texts else ">"], rows)
+    has_texts, metrics, intervals = "texts" in report, report["figures"], report.get("intervals", {})
+    rows = []
+    for name, value in metrics.items():
+        interval = "{:.1f} – {:.1f}".format(*intervals[name]) if name in intervals else ""
+        row = [METRIC_LABELS.get(name, name), format_metric(name, value)]
+        rows.append([*row, interval] if intervals else row)
+    print_table(["metric", ">%" if has_texts else ">", *([">95 % interval"] if intervals else [])], rows)
+    if "thresholds" in report:
+        print_thresholds(report["thresholds"])
     if has_texts:
         print_text(f"{report['texts']} texts, {report['seen']:,} of {report['total']:,} tokens seen")
     else:
         print_text(f"{report['total']:,} words asked for, each from {report['context']} words at most")
+
+
+def print_thresholds(rows: list[dict[str, float]]) -> None:
+    """Print what a reader does at each threshold of "no answer"."""
+    cells = [[f"{row['threshold']:.3g}", *(f"{100 * row[name]:.1f}" for name in THRESHOLD_HEADERS)] for row in rows]
+    caption = "right: an F1 of 0.5 or more; the row with an odd threshold has the best F1 on these questions"
+    headers = [">threshold", *THRESHOLD_HEADERS.values()]
+    print_table(headers, cells, title="if an answer needs at least this probability", caption=caption)

@@ -17,13 +17,32 @@ class LabeledExample(NamedTuple):
 
 
 class QuestionExample(NamedTuple):
-    """A question about a text, and its right answers, if there are any."""
+    """A question about a text, and its right answers, if there are any.
+
+    Several answers are alternatives, unless ``needs_all``: then all of them are asked for.
+    """
 
     question: str
     text: str
     answers: tuple[str, ...]
     start: int  # of the first answer in the text; -1 without an answer
     question_id: str
+    title: str = ""  # of the article that the text is from
+    domain: str = ""  # that metrics are computed by
+    needs_all: bool = False
+    answer_starts: tuple[int, ...] = ()  # of all answers; () where only the first is located
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Return the answers to compare a span with; those of a list as one text."""
+        return (" ".join(self.answers),) if self.needs_all else self.answers
+
+    def split_answers(self) -> "list[QuestionExample]":
+        """Return one example per answer if all are asked for, else this one."""
+        if not self.needs_all or len(self.answers) < 2:
+            return [self]
+        pairs = zip(self.answers, self.answer_starts)
+        return [self._replace(answers=(text,), start=start, needs_all=False) for text, start in pairs]
 
     def find_answer(self, spans: Sequence[tuple[int, int]]) -> list[int]:
         """Find the spans of the text that overlap the first answer; none without an answer."""

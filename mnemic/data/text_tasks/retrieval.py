@@ -172,11 +172,25 @@ def compute_spans(sequences: Sequence[Sized]) -> Tensor:
 
 
 def make_evaluation_dataset(
-    articles: Sequence[Article], tokenizer: Tokenizer, options: WindowOptions, distractor_articles: Iterable[Article]
+    articles: Sequence[Article],
+    tokenizer: Tokenizer,
+    options: WindowOptions,
+    distractor_articles: Iterable[Article],
+    standalone: Sequence[bool] = (),
 ) -> TextDataset:
-    """Encode each question with its text and with a wrong one, and the retrieval test."""
+    """Encode each question with its text and with a wrong one, and the retrieval test.
+
+    Articles that are not ``standalone`` have only questions with their text (empty: all are).
+    """
+    is_standalone = standalone or [True] * len(articles)
     positives = [example for article in articles for example in article]
-    negatives = [example for seed, article in enumerate(articles) for example in pair_with_wrong_texts(article, seed)]
+    searches = [example for article, alone in zip(articles, is_standalone) if alone for example in article]
+    negatives = [
+        example
+        for seed, article in enumerate(articles)
+        if is_standalone[seed]
+        for example in pair_with_wrong_texts(article, seed)
+    ]
     texts = dict.fromkeys(example.text for example in positives)
     texts |= dict.fromkeys(example.text for article in distractor_articles for example in article)
     text_index = {text: index for index, text in enumerate(texts)}
@@ -185,9 +199,9 @@ def make_evaluation_dataset(
         return encode_labeled([LabeledExample(text, None, "") for text in strings], tokenizer, options, labels=())
 
     retrieval = RetrievalTest(
-        encode_alone(example.question for example in positives),
+        encode_alone(example.question for example in searches),
         encode_alone(texts),
-        tuple(text_index[example.text] for example in positives),
+        tuple(text_index[example.text] for example in searches),
     )
     return replace(
         encode_questions([*positives, *negatives], tokenizer, options), metrics="retrieval", retrieval=retrieval
@@ -195,12 +209,15 @@ def make_evaluation_dataset(
 
 
 def pair_with_wrong_texts(article: Article, seed: int) -> list[QuestionExample]:
-    """Pair each question of an article with another of its texts, drawn with a seed."""
+    """Pair each question of an article with another of its texts, drawn with a seed.
+
+    Questions without an answer are left out: they have none in their text either.
+    """
     texts, generator = list(dict.fromkeys(example.text for example in article)), Random(seed)
     text_index = {text: index for index, text in enumerate(texts)}
     if len(texts) < 2:
         return []
-    draws = [(generator.randrange(len(texts) - 1), example) for example in article]
+    draws = [(generator.randrange(len(texts) - 1), example) for example in article if example.answers]
     pairs = [(index + (index >= text_index[example.text]), example) for index, example in draws]
     ordered = sorted(pairs, key=lambda pair: pair[0])  # questions about one text are neighbors
     return [QuestionExample(example.question, texts[index], (), -1, example.question_id) for index, example in ordered]

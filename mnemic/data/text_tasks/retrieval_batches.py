@@ -93,6 +93,7 @@ class RetrievalDataset(AssembledDataset):
     article_ranges: Tensor  # p 2, first text and number of texts of each text's article
     mined_texts: Tensor | None = None  # texts that are wrong for a question, question by question
     mined_ranges: Tensor | None = None  # q 2, first and number of the mined texts of each question
+    is_standalone: Tensor | None = None  # q, True = it makes sense without its text; None: all
 
     def __len__(self) -> int:
         return len(self.question_spans)
@@ -121,7 +122,7 @@ class RetrievalDataset(AssembledDataset):
         num_articles = min(self.mix.num_articles, len(rows))
         shape = (num_articles, self.mix.texts_per_article, self.uniforms_per_text)
         questions, texts, right, text_ids = self.draw_retrieval_windows(
-            rows[:num_articles], drawn_uniforms[:num_articles, READING_UNIFORMS:].view(shape)
+            self.select_searches(rows, num_articles), drawn_uniforms[:num_articles, READING_UNIFORMS:].view(shape)
         )
         all_windows = WindowSpans(*(torch.cat(parts) for parts in zip(reading, questions, texts)))
         inputs, ranks = self.pack_windows(all_windows, len(rows))
@@ -137,6 +138,13 @@ class RetrievalDataset(AssembledDataset):
         end = len(self.token_pool) - after
         return PairFrame(before, self.token_pool[end - between : end].long(), after, self.mix.max_tokens)
 
+    def select_searches(self, rows: Tensor, count: int) -> Tensor:
+        """Select the first standalone rows, again and again if they are too few."""
+        if self.is_standalone is None or not self.is_standalone[rows].any():
+            return rows[:count]
+        searches = rows[self.is_standalone[rows]]
+        return searches[torch.arange(count) % len(searches)]
+
     def draw_reading_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, Tensor]:
         """Draw a span of the right or a wrong text for each question, with targets."""
         gold_text, num_texts = self.text_of_question[rows], len(self.text_spans)
@@ -145,7 +153,10 @@ class RetrievalDataset(AssembledDataset):
         any_text = draw_other(gold_text, 0, num_texts, uniforms[:, 2])
         is_other_article = (uniforms[:, 1] < self.mix.other_article_fraction) | (count == 1)
         wrong_text = torch.where(is_other_article, any_text, same_article_text)
-        is_wrong = (uniforms[:, 0] < self.mix.wrong_fraction) & (num_texts > 1)
+        is_answerable = self.answer_tokens[rows, 0] >= 0
+        is_wrong = (uniforms[:, 0] < self.mix.wrong_fraction) & (num_texts > 1) & is_answerable
+        if self.is_standalone is not None:
+            is_wrong &= self.is_standalone[rows]
         text = torch.where(is_wrong, wrong_text, gold_text)
         max_tokens = self.mix.max_tokens - sum(self.num_special) - self.question_spans[rows, 1]
         num_tokens = torch.minimum(self.text_spans[text, 1], max_tokens)
@@ -153,9 +164,7 @@ class RetrievalDataset(AssembledDataset):
         spans = torch.stack([self.text_spans[text, 0] + start, num_tokens], 1)
         windows = WindowSpans(self.question_spans[rows], spans, torch.ones_like(is_wrong))
         answer_ends = self.answer_tokens[rows] - start.unsqueeze(1)  # b 2
-        has_answer = (
-            ~is_wrong & (self.answer_tokens[rows, 0] >= 0) & (answer_ends[:, 0] >= 0) & (answer_ends[:, 1] < num_tokens)
-        )
+        has_answer = ~is_wrong & is_answerable & (answer_ends[:, 0] >= 0) & (answer_ends[:, 1] < num_tokens)
         text_start = self.num_special[0] + self.num_special[1] + self.question_spans[rows, 1:]
         return windows, torch.where(has_answer.unsqueeze(1), answer_ends + text_start + 1, 0)
 

@@ -43,7 +43,9 @@ def parse_article(article: Any, path: Path) -> Iterator[QuestionExample]:
             start = locate_answer(text, answer_texts[0], answers[0]["answer_start"]) if answer_texts else -1
             if answer_texts and start < 0:
                 raise TextError(f"{path}, question {record['id']}: the answer {answer_texts[0]!r} is not in its text")
-            yield QuestionExample(record["question"], text, answer_texts, start, str(record["id"]))
+            yield QuestionExample(
+                record["question"], text, answer_texts, start, str(record["id"]), str(article.get("title") or "")
+            )
 
 
 def locate_answer(text: str, answer: str, start: int) -> int:

@@ -18,7 +18,7 @@ from mnemic.checkpoint.shipped import READERS
 from mnemic.store.contract import MemorySlot, StoreError
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.models import find_shipped_folder
-from mnemic.store.retrieve.query_words import STOP_WORDS
+from mnemic.text.stop_words import STOP_WORDS
 
 MIN_LENGTH, LONG_LENGTH = 4, 8  # letters of a word that is corrected, and of one with two errors
 SHORT_LENGTH = 5  # up to here, a wrong letter is no error

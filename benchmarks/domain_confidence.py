@@ -1,0 +1,170 @@
+"""Measure the confidence of a memory's answers in many domains, and fit its weights to all.
+
+    python benchmarks/domain_confidence.py QA --out out/confidence [--questions 150]
+        [--reader DIR] [--squad SQUAD]
+
+QA is a folder of files of questions (one JSON object per line). Of each file some texts are drawn,
+the same in every run: of a training file a tenth (by a hash of the text), so that a reader may
+learn from the rest. Two memories are made, one of every other text of all domains, one of the rest; every
+question is asked of both. So half of the questions have no answer there, and more where a file has
+questions without an answer.
+
+Three confidences are compared, all on texts that were not used to fit them: the shipped weights,
+weights fitted to the first half of the texts of all domains and tested on the second, and the
+reverse. For each domain: the share of answerable questions that get an answer at the default
+threshold, the share of those answers that are right (F1 of at least one half), the share of other
+questions that get one, the share of right ones among answers of 0.8 or more, and the expected
+calibration error over ten bins of equal width.
+"""
+
+import argparse
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fit_confidence import choose_answer, fit_confidence
+from memory_answers import JudgedAnswer
+
+from mnemic import Memory
+from mnemic.data.text_tasks.examples import QuestionExample
+from mnemic.evaluate.intervals import wilson_interval
+from mnemic.evaluate.metrics import answer_f1, exact_match
+from mnemic.reproduce.domains_table import has_questions, read_domain
+from mnemic.store.answer.ask import AskOptions, read_passages, retrieve_in_hops
+from mnemic.store.answer.confidence import FITTED, MIN_CONFIDENCE, ConfidenceModel
+from mnemic.store.answer.rank import normalize_answer
+
+NUM_BINS, SURE = 10, 0.8
+Case = dict[str, Any]
+
+
+class DomainQuestion(NamedTuple):
+    """A question of a domain, with the number of its text."""
+
+    domain: str
+    text_number: int
+    example: QuestionExample
+
+
+def hash_text(text: str) -> int:
+    """Return a number that depends on a text alone."""
+    return int.from_bytes(sha256(text.encode()).digest()[:8])
+
+
+def draw_questions(file: Path, num_questions: int, max_texts: int) -> list[QuestionExample]:
+    """Draw questions about some texts of a file; of a training file those of its held-out tenth."""
+    by_text = defaultdict(list)
+    for example in read_domain(file):
+        if "train" not in file.name or hash_text(example.text) % 10 == 0:
+            by_text[example.text].append(example)
+    texts = sorted(by_text, key=hash_text)[:max_texts]
+    questions = [example for text in texts for example in by_text[text]]
+    return random.Random(0).sample(questions, min(num_questions, len(questions)))
+
+
+def gather_domain_cases(args: argparse.Namespace) -> Iterator[Case]:
+    """Ask every question of both memories; yield the reader's candidates with their features."""
+    questions: list[DomainQuestion] = []
+    numbers: dict[str, int] = {}
+    for file in filter(has_questions, sorted(args.qa.glob("*.jsonl*"))):
+        for example in draw_questions(file, args.questions, args.texts):
+            number = numbers.setdefault(example.text, len(numbers))
+            questions.append(DomainQuestion(file.name.split(".")[0], number, example))
+    reader = {} if args.reader is None else {"reader": str(args.reader)}
+    for parity in (0, 1):
+        folder = args.out / f"texts-{parity}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for text, number in numbers.items():
+            if number % 2 == parity:
+                (folder / f"{number:05}.txt").write_text(text, encoding="utf-8")
+        with Memory(args.out / f"memory-{parity}.db", **reader) as memory:
+            print(Counter(step.outcome for step in memory.remember(folder)), flush=True)
+            for count, (domain, number, example) in enumerate(questions):
+                if count % 100 == 0:
+                    print(f"memory {parity}: {count} of {len(questions)}", flush=True)
+                has_answer = number % 2 == parity and bool(example.answers)
+                case = gather_case(memory, example) | {"domain": domain, "text": number, "there": has_answer}
+                yield case | {"of": f"memory-{parity}", "article": 4 * (number // 2)}
+
+
+def gather_case(memory: Memory, example: QuestionExample) -> Case:
+    """Gather the reader's candidate answers to a question, with their features."""
+    hops, slots = retrieve_in_hops(memory.store, memory.embedder, example.question, AskOptions(), rank_last_hop=False)
+    offers = []
+    for candidate, features in read_passages(memory.reader, example.question, slots, hops) or []:
+        text = candidate.text
+        scores = {"exact": 0.0, "f1": 0.0}
+        if example.answers:
+            scores = {"exact": exact_match(text, example.answers), "f1": answer_f1(text, example.answers)}
+        offers.append(features._asdict() | scores | {"text": normalize_answer(text)})
+    return {"offers": offers}
+
+
+def judge_folds(cases: Sequence[Case]) -> list[tuple[Case, JudgedAnswer]]:
+    """Choose answers with weights that were fitted to the other half of the texts."""
+    halves = [[case for case in cases if case["text"] // 2 % 2 == fold] for fold in (0, 1)]
+    return [
+        (case, choose_answer(model, case))
+        for model, others in ((fit_confidence(halves[1]), halves[0]), (fit_confidence(halves[0]), halves[1]))
+        for case in others
+    ]
+
+
+def calibration_error(answers: Sequence[tuple[float, bool]]) -> float:
+    """Compute the expected calibration error of confidences (Guo et al. 2017, equation 3)."""
+    gaps = [0.0] * NUM_BINS
+    for confidence, is_right in answers:
+        gaps[min(int(confidence * NUM_BINS), NUM_BINS - 1)] += confidence - is_right
+    return sum(map(abs, gaps)) / max(len(answers), 1)
+
+
+def summarize_domain(answers: Sequence[tuple[Case, JudgedAnswer]], threshold: float) -> dict[str, Any]:
+    """Summarize the answers to the questions of a domain, in percent."""
+    is_right = [case["there"] and answer.is_right for case, answer in answers]
+    pairs = [(answer.confidence, right) for (_, answer), right in zip(answers, is_right)]
+    share: Callable[[list[bool]], float] = lambda flags: round(100 * sum(flags) / len(flags), 1) if flags else -1.0  # noqa: E731
+    sure = [right for confidence, right in pairs if confidence >= SURE]
+    low, high = wilson_interval(sum(sure) / len(sure), len(sure)) if sure else (0.0, 1.0)
+    return {
+        "questions": len(answers),
+        "answered": share([answer.confidence >= threshold for case, answer in answers if case["there"]]),
+        "right of these": share([right for confidence, right in pairs if confidence >= threshold]),
+        "false answers": share([answer.confidence >= threshold for case, answer in answers if not case["there"]]),
+        "sure": len(sure),
+        "right if sure": share(sure),
+        "interval": [round(100 * low, 1), round(100 * high, 1)],
+        "calibration error": round(100 * calibration_error(pairs), 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("qa", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--questions", type=int, default=150, help="of each file")
+    parser.add_argument("--texts", type=int, default=60, help="of each file")
+    parser.add_argument("--reader", type=Path, default=None)
+    parser.add_argument("--threshold", type=float, default=MIN_CONFIDENCE)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / "cases.jsonl"
+    if not path.exists():
+        lines = "".join(json.dumps(case) + "\n" for case in gather_domain_cases(args))
+        path.write_text(lines, encoding="utf-8")
+    cases = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    fitted: ConfidenceModel = fit_confidence(cases)
+    print(f"weights fitted to all: {fitted}")
+    by_shipped = [(case, choose_answer(FITTED, case)) for case in cases]
+    for name, answers in (("shipped", by_shipped), ("fitted to the other half", judge_folds(cases))):
+        print(f"\nconfidence: {name}")
+        for domain in [*sorted({case["domain"] for case in cases}), ""]:
+            rows = [(case, answer) for case, answer in answers if domain in ("", case["domain"])]
+            print(json.dumps({"domain": domain or "all"} | summarize_domain(rows, args.threshold)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Generated documents of other forms than prose, with questions."""

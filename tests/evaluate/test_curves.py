@@ -1,0 +1,117 @@
+"""Curves, intervals and rankings: against scikit-learn, by hand, and their invariants."""
+
+import random
+from math import log, sqrt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score, roc_curve
+
+from mnemic.evaluate.curves import average_precision, compute_curve, roc_auc
+from mnemic.evaluate.intervals import hoeffding_radius, wilson_interval
+from mnemic.evaluate.ranking_metrics import ndcg_at, recall_at, reciprocal_rank
+
+NUM_CASES = 300
+
+
+def draw_cases(seed: int) -> list[tuple[list[float], list[bool]]]:
+    """Draw scores with many ties, and labels of both classes."""
+    generator = random.Random(seed)
+    cases = []
+    for _ in range(NUM_CASES):
+        size, levels = generator.randrange(2, 30), generator.choice([2, 5, 1000])
+        labels = [True, False] + [generator.random() < 0.3 for _ in range(size)]
+        cases.append(([generator.randrange(levels) / levels for _ in labels], labels))
+    return cases
+
+
+def test_areas_are_those_of_scikit_learn() -> None:
+    for scores, labels in draw_cases(seed=0):
+        assert roc_auc(scores, labels) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
+        assert average_precision(scores, labels) == pytest.approx(average_precision_score(labels, scores), abs=1e-12)
+
+
+def test_the_curve_is_that_of_scikit_learn() -> None:
+    for scores, labels in draw_cases(seed=1)[:50]:
+        false_rates, true_rates, _ = roc_curve(labels, scores, drop_intermediate=False)
+        curve = compute_curve(scores, labels)
+        assert [0.0, *curve.false_positive_rates] == pytest.approx(false_rates.tolist())
+        assert [0.0, *curve.true_positive_rates] == pytest.approx(true_rates.tolist())
+
+
+def test_auc_is_the_chance_that_a_positive_is_ahead() -> None:
+    for scores, labels in draw_cases(seed=2)[:50]:
+        positives = [score for score, label in zip(scores, labels) if label]
+        negatives = [score for score, label in zip(scores, labels) if not label]
+        wins = [(p > n) + 0.5 * (p == n) for p in positives for n in negatives]
+        assert roc_auc(scores, labels) == pytest.approx(sum(wins) / len(wins))
+
+
+def test_more_negatives_leave_roc_and_change_precision() -> None:
+    scores, labels = [0.9, 0.8, 0.7, 0.1], [True, False, True, False]
+    more_scores, more_labels = scores + 9 * [0.8, 0.1], labels + 9 * [False, False]
+    assert roc_auc(more_scores, more_labels) == pytest.approx(roc_auc(scores, labels))
+    assert average_precision(more_scores, more_labels) < average_precision(scores, labels)
+
+
+def test_a_missing_class_is_survived() -> None:
+    assert (roc_auc([0.3], [True]), roc_auc([], []), average_precision([0.2, 0.1], [False, False])) == (0.5, 0.5, 0.0)
+    with pytest.raises(ValueError, match="one score per example"):
+        roc_auc([0.3, 0.4], [True])
+
+
+def test_wilson_by_hand() -> None:
+    """Of 10, none: Wilson's upper bound is z² / (n + z²)."""
+    z2 = 1.959963984540054**2
+    assert wilson_interval(0.0, 10) == pytest.approx((0.0, z2 / (10 + z2)))
+    assert wilson_interval(1.0, 10) == pytest.approx((10 / (10 + z2), 1.0))
+    assert wilson_interval(0.5, 0) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        wilson_interval(1.2, 5)
+
+
+@given(st.integers(1, 500), st.floats(0, 1))
+def test_wilson_contains_the_share_and_shrinks(count: int, share: float) -> None:
+    low, high = wilson_interval(share, count)
+    assert 0 <= low <= share + 1e-12
+    assert share - 1e-12 <= high <= 1
+    low_of_more, high_of_more = wilson_interval(share, 10 * count)
+    assert high_of_more - low_of_more < high - low
+
+
+def test_wilson_covers_the_true_share() -> None:
+    generator, truth = random.Random(0), 0.85
+    hits = 0
+    for _ in range(1000):
+        share = sum(generator.random() < truth for _ in range(200)) / 200
+        low, high = wilson_interval(share, 200)
+        hits += low <= truth <= high
+    assert 0.93 <= hits / 1000 <= 0.97
+
+
+def test_hoeffding_bounds_the_best_of_several() -> None:
+    """The best of ten fair coins is further off than one, and within the bound 19 times of 20."""
+    assert hoeffding_radius(200) == pytest.approx(sqrt(log(2 / 0.05) / 400))
+    generator = random.Random(0)
+    best = [max(sum(generator.random() < 0.5 for _ in range(200)) / 200 for _ in range(10)) for _ in range(200)]
+    assert sum(share - 0.5 > hoeffding_radius(200, 10) for share in best) <= 10
+    with pytest.raises(ValueError, match="at least 1"):
+        hoeffding_radius(0)
+
+
+def test_rankings_are_those_of_scikit_learn() -> None:
+    generator = random.Random(3)
+    for _ in range(NUM_CASES):
+        relevance = [generator.choice([0, 0, 1, 2, 3]) for _ in range(generator.randrange(2, 20))]
+        top_k = generator.randrange(1, 25)
+        ranks = [list(range(len(relevance), 0, -1))]  # scores in the order of the ranking
+        assert ndcg_at(relevance, top_k) == pytest.approx(ndcg_score([relevance], ranks, k=top_k))
+
+
+def test_ranks_by_hand() -> None:
+    assert [reciprocal_rank(row) for row in ([1, 0], [0, 0, 1], [0, 0])] == [1, pytest.approx(1 / 3), 0]
+    assert recall_at([1, 0, 1, 1], 2) == pytest.approx(1 / 3)
+    assert recall_at([1, 0], 2, num_relevant=4) == 0.25
+    assert recall_at([0], 1) == 0.0
+    assert ndcg_at([1], 1, ideal=[1, 3]) == pytest.approx(1 / 3)
