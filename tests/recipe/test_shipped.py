@@ -23,6 +23,7 @@ SMALL_BERT_OPTIONS = ["model.width=16", "model.encode.stack.depth=1", "train.mat
 SMALL_BERT_OPTIONS += ['data.tokenizer={kind="wordpiece", vocab=200}', "data.length=32"]
 SEGMENT_OPTIONS = ["data.count=60", "data.length=24", "data.segments=2", "model.width=32"]
 SEGMENT_OPTIONS += ['data.tokenizer={kind="wordpiece", vocab=600}', 'train.matmul="float32"']
+READER = "reader-12"  # the teacher of recipes that have one
 PHASE_OPTIONS = ["segments=2", "batch=4"]
 
 
@@ -39,8 +40,16 @@ def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
     if DATASETS[kind].response is not None:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind.replace("-", "_"))(folder, 40, **numbers)
-        data_overrides = {"retrieval": RETRIEVAL_OPTIONS, "corpus": ["train.log=0", *SMALL_BERT_OPTIONS]}.get(kind, [])
-        return load_recipe(name, [f"data.folder={folder}", *TOY_OPTIONS[1:], *step_overrides, *data_overrides])
+        small = ["train.log=0", *SMALL_BERT_OPTIONS]
+        questions = ['data.sources=[{path="train.jsonl"}, {documents=4}]', *RETRIEVAL_OPTIONS, "model.width=24", "data.overlap=16"]
+        data_overrides = {"retrieval": RETRIEVAL_OPTIONS, "corpus": small, "question-articles": questions}.get(kind, [])
+        overrides = [f"data.folder={folder}", *TOY_OPTIONS[1:], *step_overrides, *data_overrides]
+        if "teacher" in load_recipe(name):
+            teacher = load_recipe(READER, [*overrides, "train.steps=1"])
+            list(fit(teacher, folder / "teacher"))
+            stored = f'data.tokenizer={{kind="stored", folder="{folder}/teacher/checkpoint"}}'
+            overrides += [f"teacher.folder={folder}/teacher", stored]
+        return load_recipe(name, overrides)
     if DATASETS[kind].layout == "segments":
         step_overrides += [f"phases.{phase}.train.{key}" for phase in range(len(phases)) for key in PHASE_OPTIONS]
         data_overrides = SEGMENT_OPTIONS

@@ -21,7 +21,8 @@ AnswerKind = Literal["any", "all"]
 def read_question_lines(path: Path, answer_kind: AnswerKind = "any", num_turns: int = 0) -> list[QuestionExample]:
     """Read the questions of a file.
 
-    ``answer_kind`` is that of lines that do not name one. The last ``num_turns`` of the history are put before a question.
+    ``answer_kind`` is that of lines that do not name one. The last ``num_turns`` of the history are
+    put before a question.
     """
     examples: list[QuestionExample] = []
     for number, line in read_lines(path):
