@@ -138,7 +138,7 @@ def parse_dimensions(value: Any) -> list[int]:
 
 
 def name_weights(tensors: dict[str, np.ndarray], nodes: list[Node]) -> dict[str, np.ndarray]:
-    """Name the weights as Hugging Face does: a matrix after the bias that is added to its product."""
+    """Name weights as Hugging Face does: a matrix after the bias added to its product."""
     weights = {name: value for name, value in tensors.items() if name.startswith(("embeddings.", "encoder."))}
     additions = {name: node for node in nodes if node.kind == "Add" for name in node.inputs}
     for node in nodes:
@@ -147,7 +147,7 @@ def name_weights(tensors: dict[str, np.ndarray], nodes: list[Node]) -> dict[str,
         for name in additions[node.outputs[0]].inputs:
             if name in tensors and name.endswith(".bias"):
                 weights[name.removesuffix("bias") + "weight"] = tensors[node.inputs[1]].T
-    if len(weights[SEGMENTS]) == 1:  # exported for single texts: the second segment begins as the first
+    if len(weights[SEGMENTS]) == 1:  # the second segment begins as the first
         weights[SEGMENTS] = np.repeat(weights[SEGMENTS], 2, 0)
     layers = {int(match[1]) for name in weights if (match := re.match(r"encoder\.layer\.(\d+)\.", name))}
     if layers != set(range(DEPTH)):
