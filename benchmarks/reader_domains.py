@@ -5,8 +5,9 @@
 DIR has ``squad`` and ``qa``; the recipe's ``data.sources`` say what is held out. Each reader
 answers the same questions: exact match and F1 of those with an answer (which is always predicted),
 and the area under the ROC curve of "no answer" where a domain has both kinds. ``hard`` are the
-held-out articles of ``squad2_unanswerable_part`` with as many answerable questions of the same paragraphs;
-"best F1" is that of SQuAD 2.0 at the best threshold. --predictions writes one line a question.
+held-out articles of ``squad2_unanswerable_part``, with as many answerable questions of the same
+paragraphs; "best F1" is that of SQuAD 2.0 at the best threshold. --predictions writes one line a
+question.
 """
 
 import argparse

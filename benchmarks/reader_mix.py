@@ -10,7 +10,7 @@ There, with all of them in carry:
     python benchmarks/reader_mix.py start carry out       begins in the background, and returns
     python benchmarks/reader_mix.py wait out RESULTS --seconds 560        again until it says done
 
-``start`` takes the options of ``run``, which does the same in the foreground: train one reader of 12
+``start`` takes the options of ``run``, which does the same in the foreground: train a reader of 12
 layers per --seeds side by side, for --minutes-large; then one of 6 layers, taught by all of them,
 for --minutes-small; store both in 8 bits, and measure them and today's reader by domain. A run
 first takes a few steps to learn how many fit into its minutes. The data is read once, before the
