@@ -41,7 +41,12 @@ def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind.replace("-", "_"))(folder, 40, **numbers)
         small = ["train.log=0", *SMALL_BERT_OPTIONS]
-        questions = ['data.sources=[{path="train.jsonl"}, {documents=4}]', *RETRIEVAL_OPTIONS, "model.width=24", "data.overlap=16"]
+        questions = [
+            'data.sources=[{path="train.jsonl"}, {documents=4}]',
+            *RETRIEVAL_OPTIONS,
+            "model.width=24",
+            "data.overlap=16",
+        ]
         data_overrides = {"retrieval": RETRIEVAL_OPTIONS, "corpus": small, "question-articles": questions}.get(kind, [])
         overrides = [f"data.folder={folder}", *TOY_OPTIONS[1:], *step_overrides, *data_overrides]
         if "teacher" in load_recipe(name):
