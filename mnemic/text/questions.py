@@ -61,9 +61,9 @@ def drop_question_mark(question: str) -> str:
 
 
 def extract_keywords(question: str) -> str:
-    """Return the words of a question that are no stop words, as for a search field.
+    """Return the words of a question that are no stop words.
 
-    If all of them are stop words, the question comes back.
+    That is what people type into a search field. If all are stop words, the question comes back.
 
     >>> extract_keywords("When does the contract with Northwind end?")
     'contract Northwind end'

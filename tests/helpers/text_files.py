@@ -105,6 +105,22 @@ def retrieval(folder: Path, count: int = 400, seed: int = 0, lines: int = 1) -> 
         write(folder / f"{name}.json", [json.dumps({"data": articles})])
 
 
+def question_articles(folder: Path, count: int = 400, seed: int = 0) -> Path:
+    """Write the questions of ``retrieval`` as JSON lines; a third have no answer in their text."""
+    retrieval(folder, count, seed)
+    for name in ("train", "dev"):
+        content = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        rows = []
+        for number, article in enumerate(content["data"]):
+            for paragraph in article["paragraphs"]:
+                record = paragraph["qas"][0] | {"context": paragraph["context"], "title": f"article {number}"}
+                if len(rows) % 3 == 0:
+                    record |= {"question": "where was Gus ?", "answers": [], "is_impossible": True}
+                rows.append(json.dumps(record | {"domain": "people"}))
+        write(folder / f"{name}.jsonl", rows)
+    return folder
+
+
 FOODS = {"ant": "leaves", "bear": "honey", "cat": "mice", "dog": "bones", "elk": "grass"}
 FOODS |= {"frog": "flies", "goat": "paper", "hare": "carrots"}
 

@@ -24,6 +24,9 @@ SMALL_BERT_OPTIONS = ["model.width=16", "model.encode.stack.depth=1", "train.mat
 SMALL_BERT_OPTIONS += ['data.tokenizer={kind="wordpiece", vocab=200}', "data.length=32"]
 SEGMENT_OPTIONS = ["data.count=60", "data.length=24", "data.segments=2", "model.width=32"]
 SEGMENT_OPTIONS += ['data.tokenizer={kind="wordpiece", vocab=600}', 'train.matmul="float32"']
+QUESTION_OPTIONS = ['data.sources=[{path="train.jsonl"}, {documents=4}]', *RETRIEVAL_OPTIONS]
+QUESTION_OPTIONS += ["model.width=24", "data.overlap=16"]
+TEACHERS = {"corpus": "bert-pretrain", "question-articles": "reader-12"}  # of students, by their data
 PHASE_OPTIONS = ["segments=2", "batch=4"]
 
 
@@ -32,7 +35,7 @@ def make_toy_teacher(kind: str, options: list[str], folder: Path) -> list[str]:
     options = [*options, "train.steps=1", "train.batch=8", "train.validate=0", "train.keep=last"]
     if kind == "classes":  # as many heads as the student, and a multiple of its layers
         options += ["model.width=24", 'model.encode.stack={depth=3, attention={kind="full", heads=12}}']
-    recipe = load_recipe({"corpus": "bert-pretrain"}.get(kind, "bert-classes"), options)
+    recipe = load_recipe(TEACHERS.get(kind, "bert-classes"), options)
     run = finish(recipe, folder.with_name("teacher"), device="cpu")
     tokenizer = f'{{kind="stored", folder="{run / "checkpoint"}"}}'
     return [f"teacher.folder={run}", f"data.tokenizer={tokenizer}"]
@@ -51,10 +54,12 @@ def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
     if DATASETS[kind].response is not None:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind.replace("-", "_"))(folder, 40, **numbers)
-        data_overrides = {"retrieval": RETRIEVAL_OPTIONS, "corpus": ["train.log=0", *SMALL_BERT_OPTIONS]}.get(kind, [])
+        small = ["train.log=0", *SMALL_BERT_OPTIONS]
+        options = {"retrieval": RETRIEVAL_OPTIONS, "corpus": small, "question-articles": QUESTION_OPTIONS}.get(kind, [])
+        options = [f"data.folder={folder}", *options]
         if "teacher" in load_recipe(name):
-            data_overrides = data_overrides + make_toy_teacher(kind, [f"data.folder={folder}", *data_overrides], folder)
-        return load_recipe(name, [f"data.folder={folder}", *TOY_OPTIONS[1:], *step_overrides, *data_overrides])
+            options += make_toy_teacher(kind, options, folder)
+        return load_recipe(name, [*TOY_OPTIONS[1:], *step_overrides, *options])
     if DATASETS[kind].layout == "segments":
         step_overrides += [f"phases.{phase}.train.{key}" for phase in range(len(phases)) for key in PHASE_OPTIONS]
         data_overrides = SEGMENT_OPTIONS

@@ -1,0 +1,137 @@
+"""Measure readers domain by domain, on held-out articles and on files for testing.
+
+    python benchmarks/reader_domains.py runs/reader-12 reader --data DIR [--recipe reader-12]
+
+DIR has ``squad`` and ``qa``; the recipe's ``data.sources`` say what is held out. Each reader
+answers the same questions: exact match and F1 of those with an answer (which is always predicted),
+and the area under the ROC curve of "no answer" where a domain has both kinds. ``hard`` are the
+held-out articles of ``squad2_unanswerable_part``, with as many answerable questions of the same
+paragraphs; "best F1" is that of SQuAD 2.0 at the best threshold. --predictions writes one line a
+question.
+"""
+
+import argparse
+import gzip
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mnemic.checkpoint.folder import Checkpoint, load_checkpoint
+from mnemic.data.text_tasks.encode_windows import encode_questions
+from mnemic.data.text_tasks.examples import QuestionExample
+from mnemic.data.text_tasks.question_sources import select_hard_pairs
+from mnemic.data.text_tasks.questions import QuestionFiles
+from mnemic.encode import prepare_for_inference
+from mnemic.evaluate import metrics
+from mnemic.evaluate.text_metrics import compute_domain_metrics, quote_span
+from mnemic.predict.windows import predict_spans
+from mnemic.recipe import load_recipe
+from mnemic.text import WindowOptions
+from mnemic.train.distributed import init_distributed
+
+HARD_DOMAIN = "wikipedia"  # of squad2_unanswerable_part and of SQuAD's training file
+SPLITS = ("validation", "test")
+
+
+def read_evaluation_sets(recipe: str, sets: Sequence[str], folder: str, limit: int) -> dict[str, list[QuestionExample]]:
+    """Read the held-out questions, those of test files, and the hard ones."""
+    spec = load_recipe(recipe, sets)["data"]
+    keys = {key: spec[key] for key in ("sources", "normalize", "validation") if key in spec}
+    files = QuestionFiles(**keys, folder=folder)
+    examples = {split: files.read_split(split) for split in SPLITS}  # type: ignore[arg-type]
+    hard = select_hard_pairs([example for example in examples["validation"] if example.domain == HARD_DOMAIN])
+    return {name: select_evenly(rows, limit) for name, rows in (examples | {"hard": hard}).items()}
+
+
+def select_evenly(rows: list[QuestionExample], limit: int) -> list[QuestionExample]:
+    """Select at most ``limit`` rows, evenly spaced; 0: all."""
+    return rows[:: max(-(-len(rows) // limit), 1)] if limit else rows
+
+
+def measure_reader(
+    checkpoint: Checkpoint,
+    sets: dict[str, list[QuestionExample]],
+    device: torch.device,
+    predictions: Path | None = None,
+) -> dict[str, Any]:
+    """Measure one reader on all sets."""
+    network = prepare_for_inference(checkpoint.network.to(device), "float32")
+    torch.set_float32_matmul_precision("high")
+    report: dict[str, Any] = {}
+    lines: list[str] = []
+    for name, examples in sets.items():
+        if not examples:
+            continue
+        started = time.monotonic()
+        length = checkpoint.sizes.get("max_length", 384)
+        options = WindowOptions(length, length // 3, "windows")
+        dataset = encode_questions(examples, checkpoint.tokenizer, options).to(device)
+        spans = predict_spans(network, dataset)
+        answers = [quote_span(dataset, index, span) for index, span in enumerate(spans)]
+        scores = [metrics.answer_f1(answer, row.references) for answer, row in zip(answers, examples)]
+        no_answer = [span.no_answer_probability for span in spans]
+        if name == "hard":
+            figures = measure_hard(examples, scores, no_answer)
+        else:
+            figures = {key: 100 * value for key, value in compute_domain_metrics(dataset, spans).items()}
+        report[name] = {
+            "questions": len(examples),
+            "by domain": dict(Counter(example.domain for example in examples)),
+            "figures": {key: round(value, 2) for key, value in figures.items()},
+            "seconds": round(time.monotonic() - started, 1),
+        }
+        lines += [
+            json.dumps([name, row.question_id, row.domain, bool(row.answers), answer, round(f1, 3), round(empty, 5)])
+            for row, answer, f1, empty in zip(examples, answers, scores, no_answer)
+        ]
+    if predictions is not None:
+        with gzip.open(predictions, "wt", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+    return report
+
+
+def measure_hard(
+    examples: Sequence[QuestionExample], scores: Sequence[float], no_answer: Sequence[float]
+) -> dict[str, float]:
+    """Measure how well answerable and unanswerable questions are told apart."""
+    is_unanswerable = [not example.answers for example in examples]
+    order = sorted(range(len(examples)), key=lambda index: no_answer[index])
+    total = best = float(sum(is_unanswerable))  # everything is declined
+    for index in order:  # raise the threshold: one more question is answered
+        total += -1.0 if is_unanswerable[index] else scores[index]
+        best = max(best, total)
+    answerable = [score for score, empty in zip(scores, is_unanswerable) if not empty]
+    return {
+        "AUROC": 100 * metrics.area_under_roc(no_answer, is_unanswerable),
+        "best F1": 100 * best / len(examples),
+        "f1 of answerable": 100 * sum(answerable) / max(len(answerable), 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="+", help="shipped networks or folders of runs")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--recipe", default="reader-12", help="whose data.sources are measured")
+    parser.add_argument("--set", action="append", default=[], dest="sets", metavar="KEY=VALUE")
+    parser.add_argument("--limit", type=int, default=0, help="questions of each set; 0: all")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--predictions", type=Path, help="folder for NAME.jsonl.gz")
+    args = parser.parse_args()
+    device = init_distributed(args.device)
+    sets = read_evaluation_sets(args.recipe, args.sets, args.data, args.limit)
+    report = {}
+    for model in args.models:
+        path = None if args.predictions is None else args.predictions / f"{Path(model).name}.jsonl.gz"
+        checkpoint = load_checkpoint(model)
+        report[model] = measure_reader(checkpoint, sets, device, path)
+    print(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()
