@@ -5,9 +5,9 @@
 
 QA is a folder of files of questions (one JSON object per line). Of each file some texts are drawn,
 the same in every run: of a training file a tenth (by a hash of the text), so that a reader may
-learn from the rest. Two memories are made, one of every other text of all domains, one of the rest; every
-question is asked of both. So half of the questions have no answer there, and more where a file has
-questions without an answer.
+learn from the rest. Two memories are made, one of every other text of all domains, one of the rest;
+every question is asked of both. So half of the questions have no answer there, and more where a
+file has questions without an answer.
 
 Three confidences are compared, all on texts that were not used to fit them: the shipped weights,
 weights fitted to the first half of the texts of all domains and tested on the second, and the

@@ -9,10 +9,10 @@ from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
 from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.contrast_views import ContrastLoss
-from mnemic.objectives.distil import DistilLoss
-from mnemic.objectives.distil_ranking import RankingDistilLoss
+from mnemic.objectives.distillation.layers import LayersLoss
+from mnemic.objectives.distillation.soft_labels import DistilLoss
+from mnemic.objectives.distillation.soft_ranking import RankingDistilLoss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
-from mnemic.objectives.layers import LayersLoss
 from mnemic.objectives.moco import MoCoLoss
 from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining import PretrainingLoss

@@ -17,7 +17,7 @@ from mnemic.checkpoint.folder import Checkpoint, find_checkpoint, load_checkpoin
 from mnemic.checkpoint.huggingface import is_huggingface_folder, load_classifier
 from mnemic.data.contract import Data
 from mnemic.objectives import OBJECTIVES
-from mnemic.objectives.distil_ranking import scores_texts
+from mnemic.objectives.distillation.soft_ranking import scores_texts
 from mnemic.recipe import ConfigError, Recipe, construct, join_words, kind_name, kind_of, merge_recipes
 from mnemic.respond import RESPONSES
 from mnemic.text import SubwordTokenizer

@@ -17,7 +17,7 @@ from mnemic.checkpoint.tensors import select_tensors
 from mnemic.data import DATASETS
 from mnemic.data.contract import Data
 from mnemic.objectives import OBJECTIVES, CarriedState, Loss
-from mnemic.objectives.distil import select_teacher_batch
+from mnemic.objectives.distillation.soft_labels import select_teacher_batch
 from mnemic.recipe import ConfigError, Recipe, build, kind_name, kind_of, merge_recipes
 from mnemic.train.loop import Companion, OptimizerStep, build_optimizer, set_learning_rate
 from mnemic.train.optim.optimizers import optimizer_tensors_of, restore_optimizer

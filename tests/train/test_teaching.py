@@ -17,7 +17,7 @@ from torch import nn
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.checkpoint.folder import load_checkpoint, save_checkpoint, weights_of
 from mnemic.checkpoint.tensors import read_tensors
-from mnemic.objectives.distil import compute_frozen
+from mnemic.objectives.distillation.soft_labels import compute_frozen
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, Recipe
 from mnemic.respond.merge_windows import average_windows

@@ -68,7 +68,7 @@ def nested_tables() -> dict[str, Constructors]:
     from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
     from mnemic.data.views.draw import VIEWS
     from mnemic.memory.parts import controller, hop_update, match
-    from mnemic.objectives.distil import HARD_LOSSES
+    from mnemic.objectives.distillation.soft_labels import HARD_LOSSES
     from mnemic.objectives.masking import MASKINGS
 
     return {

@@ -13,8 +13,8 @@ from mnemic.data.text_tasks.retrieval_batches import RetrievalBatch
 from mnemic.data.text_tasks.retrieval_pairs import make_pairs
 from mnemic.models import WindowBatch, build_model
 from mnemic.objectives import OBJECTIVES
-from mnemic.objectives.distil import average_probabilities
-from mnemic.objectives.distil_ranking import choose_candidates, ranking_divergence, score_candidates
+from mnemic.objectives.distillation.soft_labels import average_probabilities
+from mnemic.objectives.distillation.soft_ranking import choose_candidates, ranking_divergence, score_candidates
 from mnemic.objectives.retrieve_and_read import compare_texts
 from mnemic.recipe import ConfigError, Recipe, build, load_recipe
 from mnemic.text import WindowOptions

@@ -11,7 +11,7 @@ from mnemic.encode.packed import PackedMask
 from mnemic.models import WindowBatch, build_model
 from mnemic.models.text_model import PackedBatch
 from mnemic.objectives import OBJECTIVES
-from mnemic.objectives.layers import score_error, state_error
+from mnemic.objectives.distillation.layers import score_error, state_error
 from mnemic.recipe import ConfigError, build
 
 VOCAB, LENGTHS = 20, (5, 3, 1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mnemic.models import IGNORE
 from mnemic.objectives import OBJECTIVES
-from mnemic.objectives.distil import HARD_LOSSES, soft_label_loss
+from mnemic.objectives.distillation.soft_labels import HARD_LOSSES, soft_label_loss
 from mnemic.recipe import ConfigError, build
 from mnemic.respond.spans import SpanHead
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from mnemic.data.text_tasks.retrieval_pairs import make_pairs
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
-from mnemic.objectives.distil import DistilLoss, OutputRecorder, average_probabilities, compute_frozen
+from mnemic.objectives.distillation.soft_labels import DistilLoss, OutputRecorder, average_probabilities, compute_frozen
+from mnemic.objectives.distillation.soft_weight import SoftWeight
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss, compare_texts
-from mnemic.objectives.soft_weight import SoftWeight
 from mnemic.recipe import ConfigError, build
 
 HARD_LOSSES: dict[str, Callable[..., Any]] = {"distil": DistilLoss, "retrieve-and-read": RetrieveAndReadLoss}

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
+from mnemic.objectives.distillation.soft_weight import SoftWeight
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
-from mnemic.objectives.soft_weight import SoftWeight
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss, squared_error
 from mnemic.recipe import ConfigError, build, join_words, kind_name
 from mnemic.respond.merge_windows import average_windows

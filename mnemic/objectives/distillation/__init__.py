@@ -1,0 +1,1 @@
+"""Distillation: objectives by which a network learns from trained ones."""
