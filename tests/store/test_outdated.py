@@ -1,7 +1,6 @@
 """A memory with vectors of another version of its embedder: words alone, until reindexed."""
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from mnemic.checkpoint import shipped
+from mnemic.checkpoint.atomic_files import hash_file
 from mnemic.store import ENGINES, CheckReport, Memory, StoreError
 from mnemic.store.contract import EmbeddingModel
+from mnemic.store.retrieve import embedders
 from mnemic.store.retrieve.embedders import HashedNgrams, resolve_embedder
+from mnemic.store.retrieve.models import load_with_digest
 from mnemic.store.retrieve.stored_embedder import StoredEmbedder, choose_successor
 
 TEXTS = ("The lease of the flat ends on 30 June.", "The physician cured her. She was glad of it.")
@@ -97,13 +99,9 @@ def test_passages_are_as_long_as_those_of_the_successor() -> None:
     assert StoredEmbedder("here", None, None).count_tokens([text]) == HashedNgrams().count_tokens([text])
 
 
-def test_a_shipped_network_that_no_longer_embeds_has_a_successor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shipped_network_that_no_longer_embeds_has_a_successor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two networks ship: one reads, one embeds. A memory by the first has a successor."""
-    monkeypatch.setattr(shipped, "WEIGHTS", tmp_path)
-    for name in ("reader", "reader-small"):
-        shutil.copytree(Path(shipped.__file__).parents[1] / "weights" / "reader", tmp_path / name)
+    monkeypatch.setattr(embedders, "find_shipped_folder", lambda name: shipped.WEIGHTS / "reader")
     monkeypatch.setattr(shipped, "EMBEDDERS", ("reader-small",))
     model = resolve_embedder("reader").model  # type: ignore[union-attr]
     same = StoredEmbedder("here", model, None)
@@ -118,9 +116,15 @@ def test_a_shipped_network_that_no_longer_embeds_has_a_successor(
         StoredEmbedder("here", EmbeddingModel("hashed-ngrams", "0", 512), None)
 
 
+def test_a_digest_covers_weights_that_are_shared() -> None:
+    for name, is_alone in (("reader", True), ("bert-mass", False)):
+        _, digest = load_with_digest(shipped.WEIGHTS / name)
+        assert (digest == hash_file(shipped.WEIGHTS / name / "weights.safetensors")) == is_alone
+
+
 REINDEX = """
 import sys
-from mnemic.store import Memory
+from mnemic.store import Memory, relational
 from mnemic.store.retrieve.embedders import HashedNgrams
 
 class Stopping(HashedNgrams):
@@ -132,7 +136,7 @@ class Stopping(HashedNgrams):
         calls.append(len(texts))
         return super().embed_passages(texts)
 
-calls = []
+relational.BATCH_SIZE, calls = 16, []
 with Memory(sys.argv[1], reader=None) as memory:
     for done, total in memory.reindex(Stopping(64)):
         print(done, total, flush=True)
@@ -141,7 +145,7 @@ with Memory(sys.argv[1], reader=None) as memory:
 
 def test_a_reindex_that_was_killed_goes_on_where_it_was(location: Path | str, tmp_path: Path) -> None:
     records = tmp_path / "records.jsonl"
-    records.write_text("".join(f'{{"text": "Record {number} has {number} words."}}\n' for number in range(600)))
+    records.write_text("".join(f'{{"text": "Record {number} has {number} words."}}\n' for number in range(40)))
     with Memory(location, reader=None) as memory:
         memory.remember(records)
         total = memory.stats().passages
@@ -151,9 +155,9 @@ def test_a_reindex_that_was_killed_goes_on_where_it_was(location: Path | str, tm
     lines = list(takewhile(lambda line: line != "ready\n", process.stdout))
     process.kill()
     process.communicate()
-    assert [tuple(map(int, line.split())) for line in lines] == [(256, total), (512, total)]
+    assert [tuple(map(int, line.split())) for line in lines] == [(16, total), (32, total)]
     with Memory(location, reader=None) as memory:
-        assert memory.stats().vectors == 512
+        assert memory.stats().vectors == 32
         assert list(memory.reindex(HashedNgrams(64))) == [(total, total)]
         assert memory.check() == CheckReport()
         assert list(memory.reindex(HashedNgrams(64))) == []

@@ -124,6 +124,8 @@ def add_span_head(pretrained: "Pretrained", respond: "SpanHead") -> "Pretrained"
 
     if pretrained.family not in FAMILIES:
         return pretrained  # saving reports it
+    if respond.relevance is not None:
+        print_warnings("the head that scores relevance stays behind: it has no place there")
     family = FAMILIES[pretrained.family]
     labels = {"id2label": {"0": "no answer: start", "1": "no answer: end"}, MAX_TOKENS_KEY: respond.max_tokens}
     return pretrained._replace(

@@ -136,7 +136,6 @@ def answer_question(
     )
     if options.filters != NO_FILTERS and not hops[0].num_slots:
         notes.append(f"no document fits: {options.filters}; leave one out")
-    sentences = sorted(chain.from_iterable(sentences_by_slot.values()), key=lambda sentence: -sentence.score)
     hops, sentences_by_slot, names, read = read_memory(store, active_reader, query, hops, sentences_by_slot, options)
     sentences = sorted(chain.from_iterable(sentences_by_slot.values()), key=lambda sentence: -sentence.score)
     if read.num_unread:
