@@ -33,8 +33,10 @@ SOURCE_HINT = "ROLE: NAME (LICENSE), such as 'training data: SQuAD 1.1 (CC-BY-SA
 NAME_PATTERN = r"[a-z0-9]+(-[a-z0-9]+)*"
 Precision = Literal["float16", "float32", "int8"]
 # Keys of paths in a recipe: only the last part of a path is published.
-PATH_KEYS = ("data.folder", "data.tokenizer.folder", "model.init_from")
-PATH_KEYS += ("teacher.folder", "teacher.data.folder", "teacher.model.init_from")
+PATH_KEYS = (
+    "data.folder", "data.tokenizer.folder", "model.init_from",
+    "teacher.folder", "teacher.data.folder", "teacher.model.init_from",
+)  # fmt: skip
 
 
 def publish_checkpoint(
