@@ -20,6 +20,7 @@ from mnemic.store.answer.rank import (
     weigh_sentences,
 )
 from mnemic.store.answer.units import find_best_lines, fit_span
+from mnemic.store.answer.when import focus_on_times, resolve_date
 from mnemic.store.answers import Answer
 from mnemic.store.contract import MemorySlot, StoreError
 from mnemic.store.relational import Store
@@ -92,7 +93,7 @@ def answer_question(
     sentences = sorted(chain.from_iterable(sentences_by_slot.values()), key=lambda sentence: -sentence.score)
     documents = {sentence.slot.document: store.get_document(sentence.slot.document) for sentence in sentences}
     names = {document.id: get_base_name(document.name) for document in documents.values() if document}
-    candidates = read_passages(active_reader, query, sentences_by_slot, hops, names)
+    candidates = focus_on_times(query, read_passages(active_reader, query, sentences_by_slot, hops, names))
     if candidates is not None:
         slots = {candidate.slot.id: candidate.slot for candidate, _ in candidates}
         answers = merge_values(merge_answers(candidates), find_values(query, slots.values(), names))
@@ -105,6 +106,7 @@ def answer_question(
     if best:
         sentences.sort(key=best.score_evidence, reverse=True)
     evidence = make_evidence(store, sentences, hops, options.filters)
+    date = resolve_date(store, query, best, hops, options.filters)
     return Answer(
         question=question,
         text=best.text if best else "",
@@ -118,6 +120,7 @@ def answer_question(
         looked=hops[0].num_slots,
         read=len({sentence.slot.id for sentence in sentences}),
         notes=tuple(notes),
+        date=date,
     )
 
 

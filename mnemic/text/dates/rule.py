@@ -1,0 +1,40 @@
+"""What a rule for relative times is: a pattern, and a function from a clock to a period."""
+
+import re
+from collections.abc import Callable
+from datetime import date
+from typing import Literal, NamedTuple, TypeAlias
+
+from mnemic.text.dates.period import Period
+
+Tense: TypeAlias = Literal["past", "future"] | None
+
+
+class Clock(NamedTuple):
+    """What a relative time is counted from: a day, and whether the event is past or to come."""
+
+    day: date
+    tense: Tense = None
+
+
+Counting: TypeAlias = Callable[[re.Match[str], Clock], Period | None]
+
+
+class Rule(NamedTuple):
+    """A pattern of words, and how a match is resolved; None: too vague to be resolved.
+
+    An anaphoric time ("the next day") is counted from the time that the text named before, another
+    from the day on which it was said.
+    """
+
+    pattern: re.Pattern[str]
+    count: Counting
+    is_anaphoric: bool = False
+
+
+def reject(match: re.Match[str], clock: Clock) -> None:
+    """Resolve nothing: the words are too vague, as "a few years ago"."""
+
+
+def drop(match: re.Match[str], clock: Clock) -> None:
+    """Resolve nothing: the words are no time unless one follows, as "the week of"."""
