@@ -7,6 +7,7 @@ from typing import NamedTuple
 from mnemic.store.answer.clauses import rank_clauses
 from mnemic.store.answer.confidence import MIN_CONFIDENCE, AnswerSpan, Reader, SpanFeatures, compute_features
 from mnemic.store.answer.fields import find_values, get_base_name, merge_values
+from mnemic.store.answer.focus import focus_on_times
 from mnemic.store.answer.keywords import phrase_question
 from mnemic.store.answer.plausible import is_plausible
 from mnemic.store.answer.rank import (
@@ -20,7 +21,7 @@ from mnemic.store.answer.rank import (
     weigh_sentences,
 )
 from mnemic.store.answer.units import find_best_lines, fit_span
-from mnemic.store.answer.when import focus_on_times, resolve_date
+from mnemic.store.answer.when import resolve_date
 from mnemic.store.answers import Answer
 from mnemic.store.contract import MemorySlot, StoreError
 from mnemic.store.relational import Store

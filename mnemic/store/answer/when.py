@@ -1,99 +1,25 @@
-"""Answer questions for a time: quote the time of an event, and resolve relative ones.
+"""Resolve relative times in answers against the day on which they were said.
 
 "Yesterday" in a message of 8 May 2023 is 7 May 2023. The answer stays what is written; beside it
 stands the date, and the sentence with the day that it is counted from.
 """
 
-import re
 from collections.abc import Sequence
 from datetime import date
 
 from mnemic.store.answer.anchor import AnchorDay, find_anchor
-from mnemic.store.answer.confidence import SpanFeatures
-from mnemic.store.answer.rank import SlotSpan, compute_word_overlap, make_evidence
+from mnemic.store.answer.focus import asks_time
+from mnemic.store.answer.rank import SlotSpan, make_evidence
 from mnemic.store.answers import Quotation, ResolvedDate
 from mnemic.store.contract import MemorySlot
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.filters import Filters
 from mnemic.store.retrieve.hybrid import Hop
-from mnemic.text.dates.absolute import find_dates
 from mnemic.text.dates.period import Period
 from mnemic.text.dates.relative import TimeSpan, find_times, guess_tense, resolve_time
 from mnemic.text.dates.rule import Clock, Tense
 from mnemic.text.dates.stamps import find_stamps
 from mnemic.text.sentences import Span
-
-_ASKS_TIME = re.compile(
-    r"(?i)\A\W*(?:and |so |but |then )?when\b|\b(?:since|until|till|from|know|remember|me|by) when\b|\bwhen\W*\Z"
-    r"|\bhow (?:long|recently|many \w+) ago\b"
-    r"|\b(?:what|which)(?: \w+){0,2}? (?:days?|dates?|months?|years?|weeks?|weekends?|weekdays?|seasons?)\b"
-    r"|\Awhat was the (?:day|date)\b|\A\w+(?: \w+)* date\W*\Z|什么时[候间]|何时|哪一?[天年月日]|几[月号]"
-)
-_LINE = re.compile(r"[^\n]*\S[^\n]*")
-
-
-def asks_time(question: str) -> bool:
-    """Check whether a question asks for a time.
-
-    >>> asks_time("When did Anna move?"), asks_time("What did Anna say when she moved?")
-    (True, False)
-    """
-    return bool(_ASKS_TIME.search(question))
-
-
-def focus_on_times(
-    question: str, candidates: list[tuple[SlotSpan, SpanFeatures]] | None
-) -> list[tuple[SlotSpan, SpanFeatures]] | None:
-    """Replace spans that take the date of a message for that of an event in it.
-
-    Of "8 May 2023] Anna: I moved yesterday" only "yesterday" says when Anna moved, and where a
-    reader points at the date alone, it is the time in the message, if what is asked has one there.
-    """
-    if candidates is None or not asks_time(question):
-        return candidates
-    return [(focus_on_time(question, span), features) for span, features in candidates]
-
-
-def focus_on_time(question: str, span: SlotSpan) -> SlotSpan:
-    """Return the time that a span means; the span itself, unless it has the date of a message."""
-    text = span.slot.passage.text
-    dates = find_dates(text)
-    stamps = find_stamps(text, dates)
-    stamp = next((stamp for stamp in stamps if stamp.start < span.end and span.start < stamp.end), None)
-    if stamp is None:
-        return span
-    times = [
-        time
-        for time in find_times(text, dates)
-        if not any(stamp.start < time.end and time.start < stamp.end for stamp in stamps)
-    ]
-    inside = [time for time in times if span.start <= time.start and time.end <= span.end]
-    if not inside:
-        entry_end = min((other.start for other in stamps if other.start > stamp.start), default=len(text))
-        line = find_best_line(question, text, Span(stamp.end, entry_end), times)
-        inside = [time for time in times if line.start <= time.start and time.end <= line.end]
-    return span._replace(start=inside[0].start, end=inside[0].end) if inside else span
-
-
-def find_best_line(question: str, text: str, entry: Span, times: Sequence[TimeSpan]) -> Span:
-    """Find the sentence of a message that has most words of a question; of equal ones that with a time."""
-    passage_lines = [Span(*line.span()) for line in _LINE.finditer(text, entry.start, entry.end)]
-    lines = [
-        Span(line.start + start, line.start + end)
-        for line in passage_lines
-        for start, end in split_clauses(text[line.start : line.end])
-    ]
-    overlaps = compute_word_overlap(question, [text[line.start : line.end] for line in lines])
-    has_time = [any(line.start <= time.start < line.end for time in times) for line in lines]
-    best = max(zip(overlaps, has_time, lines), key=lambda row: row[:2], default=(0.0, False, Span(0, 0)))
-    return best[2] if best[0] > 0 else Span(0, 0)
-
-
-def split_clauses(text: str) -> list[tuple[int, int]]:
-    """Split a line after stops; what is split too often does no harm here."""
-    ends = [match.end() for match in re.finditer(r"[.!?;。！？；]+[\"'”’)]*(?=\s|\Z)|[。！？；]", text)]
-    return list(zip([0, *ends], [*ends, len(text)]))
-
 
 def resolve_date(
     store: Store, question: str, answer: SlotSpan | None, hops: Sequence[Hop], filters: Filters
@@ -103,11 +29,12 @@ def resolve_date(
     if answer is None or document is None or not asks_time(question):
         return None
     slot, text = answer.slot, answer.slot.passage.text
-    times = find_times(text)
+    stamps = find_stamps(text)
+    times = [time for time in find_times(text) if not any(time.start == stamp.start for stamp in stamps)]
     time = next(
         (time for time in times if time.is_relative and time.start < answer.end and answer.start < time.end), None
     )
-    if time is None or any(stamp.start < time.end and time.start < stamp.end for stamp in find_stamps(text)):
+    if time is None:
         return None
     sentence = next(unit for unit in slot.passage.sentences if unit.end > time.start)
     tense = guess_tense(question, text[sentence.start : sentence.end])

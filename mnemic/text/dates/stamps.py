@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 
 from mnemic.text.dates.absolute import DateMention, find_dates
+from mnemic.text.sentences import Span
 
 MAX_LABEL_WORDS = 8  # before the date of a heading
 _WEEKDAY = r"(?i:(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b\.?)"
@@ -76,6 +77,12 @@ def follows_label(label: str, filler: str, rest: str, *, has_time: bool) -> bool
     if not _END.fullmatch(rest) or rest.rstrip().endswith("."):
         return has_time and is_set_off and bool(re.match(r"\s*[)\]>]?\s*:\s", rest))
     return is_set_off or bool(_TITLE.search(label))
+
+
+def find_head(text: str, stamp: DateMention) -> Span:
+    """Find the head that a stamp belongs to: from its line's beginning, up to the time behind it."""
+    times = _AFTER.match(text, stamp.end)
+    return Span(text.rfind("\n", 0, stamp.start) + 1, times.end() if times else stamp.end)
 
 
 def is_quotation_head(after: str) -> bool:
