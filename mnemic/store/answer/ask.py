@@ -9,8 +9,10 @@ from mnemic.store.answer.confidence import MIN_CONFIDENCE, AnswerSpan, Reader, S
 from mnemic.store.answer.fields import find_values, get_base_name, merge_values
 from mnemic.store.answer.focus import focus_on_times
 from mnemic.store.answer.keywords import phrase_question
+from mnemic.store.answer.lists import find_items
 from mnemic.store.answer.plausible import is_plausible
 from mnemic.store.answer.rank import (
+    MAX_ANSWERS,
     SlotSpan,
     compute_name_overlap,
     compute_word_overlap,
@@ -96,13 +98,17 @@ def answer_question(
     names = {document.id: get_base_name(document.name) for document in documents.values() if document}
     candidates = focus_on_times(query, read_passages(active_reader, query, sentences_by_slot, hops, names))
     if candidates is not None:
-        slots = {candidate.slot.id: candidate.slot for candidate, _ in candidates}
-        answers = merge_values(merge_answers(candidates), find_values(query, slots.values(), names))
+        read_slots = {candidate.slot.id: candidate.slot for candidate, _ in candidates}
+        answers = merge_values(merge_answers(candidates), find_values(query, read_slots.values(), names))
     else:
         last_slots = hops[-1].top_slots(options.passages) or sentences_by_slot
         last_sentences = [sentence for sentence in sentences if sentence.slot.id in last_slots]
         answers = rank_clauses(query, last_sentences, hops[-1].scores) if reader else weigh_sentences(last_sentences)
         notes += [CLAUSE_NOTE] if reader and sentences else []
+    slots = [rows[0].slot for rows in sentences_by_slot.values() if rows]
+    items = find_items(query, answers, slots, names, active_reader) if candidates is not None else []
+    if items and items[0].score > answers[0].score:
+        answers = [items[0], *answers][:MAX_ANSWERS]
     best = answers[0] if answers and answers[0].score >= (options.confidence if reader else 0.0) else None
     if best:
         sentences.sort(key=best.score_evidence, reverse=True)
@@ -122,6 +128,7 @@ def answer_question(
         read=len({sentence.slot.id for sentence in sentences}),
         notes=tuple(notes),
         date=date,
+        items=tuple(rank_answer(item, sentences, evidence) for item in items if best),
     )
 
 
