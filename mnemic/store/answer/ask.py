@@ -107,7 +107,7 @@ def answer_question(
         notes += [CLAUSE_NOTE] if reader and sentences else []
     slots = [rows[0].slot for rows in sentences_by_slot.values() if rows]
     items = find_items(query, answers, slots, names, active_reader) if candidates is not None else []
-    if items and items[0].score > answers[0].score:
+    if items and not any(item.slot == answers[0].slot and item.start < answers[0].end and answers[0].start < item.end for item in items):
         answers = [items[0], *answers][:MAX_ANSWERS]
     best = answers[0] if answers and answers[0].score >= (options.confidence if reader else 0.0) else None
     if best:

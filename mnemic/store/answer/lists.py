@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from mnemic.store.answer.asks_several import asks_several
+from mnemic.store.answer.asks_several import NUMBERS, asks_several
 from mnemic.store.answer.confidence import Reader
 from mnemic.store.answer.coordination import split_coordination
-from mnemic.store.answer.fields import NamedValue, list_values, list_words
+from mnemic.store.answer.fields import CONTEXT_WEIGHT, COVERAGE_POWER, NamedValue, list_values, list_words
 from mnemic.store.answer.focus import stem_words
-from mnemic.store.answer.rank import SlotSpan, normalize_answer
+from mnemic.store.answer.rank import SlotSpan, compute_name_overlap, normalize_answer
 from mnemic.store.contract import MemorySlot
 from mnemic.text.documents import Passage, Sentence
 from mnemic.text.sentences import Span, trim_span
@@ -23,7 +23,8 @@ from mnemic.text.sentences import Span, trim_span
 MIN_COVERAGE = 0.6  # of the question's words by the heading of a list that a reader did not point at
 MAX_LINE_WORDS = 12  # of an item of a list without marks
 MAX_SENTENCES = 16  # that are read alone
-MIN_PROBABILITY = 0.3  # of a span that is an item, by a reader that reads its sentence alone
+MIN_PROBABILITY = 0.5  # that a sentence has an item, by a reader that reads it alone
+COUNT_WORDS = frozenset(NUMBERS)  # of a question, which no list repeats
 LIST_PROBABILITY = 0.9  # that a list is meant whose heading has all words of the question
 _MARK = re.compile(
     r"(?:>[ \t]?)*[ \t]*(?:(?P<bullet>[-*+–—•◦▪‣·☐☑✓✗])|(?P<number>\(?(?:\d{1,3}|[a-zA-Z])[.)、]))\s+(?=\S)"
@@ -38,10 +39,6 @@ class ListBlock(NamedTuple):
     lead: str
     items: tuple[Span, ...]
 
-    def covers(self, span: SlotSpan) -> bool:
-        """Check whether a span is within the list."""
-        return span.slot.id == self.slot.id and self.items[0].start - 4 <= span.start <= self.items[-1].end
-
 
 def find_items(
     question: str, answers: Sequence[SlotSpan], slots: Sequence[MemorySlot], names: Mapping[int, str], reader: Reader | None
@@ -53,37 +50,74 @@ def find_items(
     """
     if not answers or not asks_several(question):
         return []
-    best = answers[0]
-    for items in (
-        list_block_items(question, best, slots, names),
-        list_value_items(question, best),
-        list_coordinated_items(best),
-    ):
-        if len(items) > 1:
-            return items
-    items = list_scattered_items(question, best, reader) if reader is not None else []
+    best, query = answers[0], ListQuery(question, names)
+    groups = [
+        *(query.rate_block(best, block) for slot in slots for block in find_blocks(slot)),
+        *(group for slot in slots for group in query.list_columns(best, slot)),
+        query.rate_items(best, list_coordinated_items(best)),
+    ]
+    groups = [group for group in groups if len(group.items) > 1]
+    group = max(groups, key=lambda group: group.score, default=None)
+    if group is not None and (group.has_answer or group.score > best.score):
+        return [item._replace(score=group.score if not group.has_answer else best.score) for item in group.items]
+    is_about = compute_name_overlap(question, [query.get_context(best.slot)])[0] == 1
+    items = list_scattered_items(question, best, reader) if reader is not None and is_about else []
     return items if len(items) > 1 else []
 
 
-def list_block_items(
-    question: str, best: SlotSpan, slots: Sequence[MemorySlot], names: Mapping[int, str]
-) -> list[SlotSpan]:
-    """List the items of the list that has the answer, or whose heading has the question's words."""
-    stems = stem_words(question)
-    blocks = [block for slot in slots for block in find_blocks(slot)]
-    rows = [(len(stems & stem_words(block.lead)) / max(len(stems), 1), block) for block in blocks]
-    rows += [(coverage, block) for coverage, block in rows if block.covers(best)]
-    around = next(((coverage, block) for coverage, block in rows if block.covers(best)), None)
-    coverage, block = max(rows, key=lambda row: row[0], default=(0.0, None))
-    current = len(stems & stem_words(find_sentence_text(best))) / max(len(stems), 1)
-    if around and around[0] >= coverage:
-        coverage, block = around
-    elif coverage < MIN_COVERAGE or coverage <= current:
-        coverage, block = around or (0.0, None)
-    if block is None:
-        return []
-    score = max(best.score, LIST_PROBABILITY * coverage**3)
-    return [SlotSpan(block.slot, *item, score) for item in block.items]
+class ItemGroup(NamedTuple):
+    """Items that may be meant together, and the probability that they are."""
+
+    items: Sequence[SlotSpan]
+    score: float
+    has_answer: bool  # whether a reader's answer is among them
+
+
+class ListQuery:
+    """A question for several things, which rates groups of items.
+
+    A reader is believed as far as the passage or the document's name has the question's names. Of
+    headings and keys, the share of the question's words counts, too.
+    """
+
+    def __init__(self, question: str, names: Mapping[int, str]) -> None:
+        self.question, self.names = question, names
+        self.words = list_words(question) - COUNT_WORDS
+        self.stems = stem_words(question) - COUNT_WORDS
+
+    def get_context(self, slot: MemorySlot) -> str:
+        """Return what is known around a passage: the document's name, and the passage."""
+        return f"{self.names.get(slot.document, '')}\n{slot.passage.text}"
+
+    def rate_items(self, best: SlotSpan, items: Sequence[SlotSpan], coverage: float = 0.0) -> ItemGroup:
+        """Rate items of a passage; ``coverage`` is the share of words that their heading has."""
+        has_answer = any(item.slot.id == best.slot.id and covers(best, Span(item.start, item.end)) for item in items)
+        slot = items[0].slot if items else best.slot
+        (name_overlap,) = compute_name_overlap(self.question, [self.get_context(slot)])
+        score = LIST_PROBABILITY * ((coverage + name_overlap) / 2) ** COVERAGE_POWER if coverage else 0.0
+        return ItemGroup(items, max(score, best.score * name_overlap**2 if has_answer else 0.0), has_answer)
+
+    def rate_block(self, best: SlotSpan, block: ListBlock) -> ItemGroup:
+        """Rate a list by the words of the line above it."""
+        coverage = len(self.stems & stem_words(block.lead)) / max(len(self.stems), 1)
+        items = [SlotSpan(block.slot, *item, best.score) for item in block.items]
+        return self.rate_items(best, items, coverage if coverage >= MIN_COVERAGE else 0.0)
+
+    def list_columns(self, best: SlotSpan, slot: MemorySlot) -> Iterator[ItemGroup]:
+        """Yield the values of each key that is asked for, or that the answer has."""
+        values = list(list_values(slot))
+        around = [value for value in values if slot.id == best.slot.id and covers(best, value.span)]
+        asked = {value.key_words for value in values if value.key_words & self.words}
+        for key_words in dict.fromkeys(value.key_words for value in values):
+            if key_words not in asked and not any(value.key_words == key_words for value in around):
+                continue
+            spans, overlap = choose_rows(self.words, slot, [value for value in values if value.key_words == key_words])
+            if all(list_words(slot.passage.text[slice(*span)]) & self.words for span in spans):
+                continue  # the column by which rows are chosen
+            context = self.words & list_words(self.get_context(slot))
+            covered = len(overlap) + CONTEXT_WEIGHT * len(context - overlap)
+            items = [SlotSpan(slot, *span, best.score) for span in spans]
+            yield self.rate_items(best, items, covered / max(len(self.words), 1) if key_words in asked else 0.0)
 
 
 def find_sentence_text(span: SlotSpan) -> str:
@@ -138,22 +172,22 @@ def strip_mark(text: str, item: Span) -> Span:
     return trim_span(text, Span(mark.end() if mark else item.start, end))
 
 
-def list_value_items(question: str, best: SlotSpan) -> list[SlotSpan]:
-    """List the values of the answer's key, in the rows that have most words of the question."""
-    text, values = best.slot.passage.text, list(list_values(best.slot))
-    question_words = list_words(question)
-    asked = [value for value in values if value.key_words & question_words]
-    around = [value for value in values if value.span.start < best.end and best.start < value.span.end]
-    in_row = [value for value in asked if any(value.unit == other.unit for other in around)]
-    current: NamedValue | None = next(iter(in_row or around or asked[:1]), None)
-    if current is None:
-        return []
-    column = [value for value in values if value.key_words == current.key_words]
-    overlaps = [len(question_words & list_words(text[value.unit.start : value.unit.end])) for value in column]
-    spans = [value.span for value, overlap in zip(column, overlaps) if overlap == max(overlaps)]
+def choose_rows(
+    question_words: frozenset[str], slot: MemorySlot, column: Sequence[NamedValue]
+) -> tuple[list[Span], frozenset[str]]:
+    """Choose the values of a column whose rows have most words of a question; return these words, too."""
+    text = slot.passage.text
+    overlaps = [question_words & (list_words(text[slice(*value.unit)]) | value.key_words) for value in column]
+    most = max(overlaps, key=len)
+    spans = [value.span for value, overlap in zip(column, overlaps) if len(overlap) == len(most)]
     if len(spans) == 1:  # a single line "Members: Anna, Ben"
         spans = split_coordination(text, spans[0], spans[0])
-    return [SlotSpan(best.slot, *span, best.score) for span in spans]
+    return spans, most
+
+
+def covers(span: SlotSpan, other: Span) -> bool:
+    """Check whether two spans of a passage overlap."""
+    return other.start < span.end and span.start < other.end
 
 
 def list_coordinated_items(best: SlotSpan) -> list[SlotSpan]:
@@ -179,9 +213,9 @@ def list_scattered_items(question: str, best: SlotSpan, reader: Reader) -> list[
     spans = reader.answer(question, [passage.text[sentence.start : sentence.end] for sentence in sentences])
     for sentence, span in zip(sentences, spans):
         item = SlotSpan(best.slot, sentence.start + span.start, sentence.start + span.end, best.score)
-        if sentence.start <= best.start < sentence.end:
+        if sentence.start <= best.start < best.end <= sentence.end:
             item = best
-        elif span.probability * (1 - span.no_answer) < MIN_PROBABILITY:
+        elif 1 - span.no_answer < MIN_PROBABILITY or span.end <= span.start:
             continue
         for piece in list_coordinated_items(item):
             items.setdefault(normalize_answer(piece.text), piece)
