@@ -7,7 +7,8 @@ names with a relative time ("I sold my old car last Friday"), among small talk. 
 of several chat programs, journals or mailboxes would, remembered as a file, and asked "When did
 Anna sell the old car?". An answer is right if its date is exactly the period that is meant: the day,
 or the week (Monday to Sunday), weekend, month or year. Every fifth conversation also names an event
-with words that nobody can resolve ("a few years ago"), where any date is wrong; and each is asked for one event that nobody spoke of.
+with words that nobody can resolve ("a few years ago"), where any date is wrong; and each is asked
+for one event that nobody spoke of.
 
 By default each conversation is a memory of its own; with --together all are in one. The two pools
 have no wording in common: times and rules were chosen with dev, final is for the last measurement.
@@ -17,7 +18,7 @@ import argparse
 import json
 import tempfile
 import time
-from calendar import day_abbr, day_name, month_name, monthrange
+from calendar import day_abbr, day_name, month_name
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
@@ -193,9 +194,14 @@ def write_mails(messages: list[Message], speakers: list[str]) -> str:
     texts = []
     for (_, name), group in mails.items():
         reader = next(speaker for speaker in speakers if speaker != name)
-        head = format_head("From x@example.org\nFrom: {who} <x@example.org>\nDate: {short}, {d:02} {at:%b} {y} {at:%H:%M}:00 +0100", group[0])
+        head = format_head(
+            "From x@example.org\nFrom: {who} <x@example.org>\nDate: {short}, {d:02} {at:%b} {y} {at:%H:%M}:00 +0100",
+            group[0],
+        )
         body = " ".join(message.text for message in group)
-        texts.append(f"{head}\nTo: {reader} <y@example.org>\nSubject: Hello\n\nHi {reader},\n\n{body}\n\nBest wishes\n{name}\n")
+        texts.append(
+            f"{head}\nTo: {reader} <y@example.org>\nSubject: Hello\n\nHi {reader},\n\n{body}\n\nBest wishes\n{name}\n"
+        )
     return "\n".join(texts)
 
 
@@ -261,7 +267,9 @@ def measure(conversations: list[Conversation], *, together: bool, is_verbose: bo
         "right %": round(100 * outcomes["right"] / num_clear, 1),
         "questions": num_clear,
         "outcomes": dict(outcomes.most_common()),
-        "by form": {form: round(100 * by_form[form, True] / (by_form[form, True] + by_form[form, False])) for form in forms},
+        "by form": {
+            form: round(100 * by_form[form, True] / (by_form[form, True] + by_form[form, False])) for form in forms
+        },
         "seconds": round(time.perf_counter() - started),
     }
 

@@ -5,6 +5,8 @@ kind, number): so many days, weeks, weekends, months or years from the day on wh
 weekday or a month with a name, the number only says the side on which it is next to that day.
 """
 
+# ruff: noqa: E501, C409
+
 from typing import NamedTuple
 
 
@@ -34,7 +36,7 @@ def read_times(text: str) -> tuple[tuple[str, str, int], ...]:
 
 
 DEV = Pool(
-    names=tuple("Anna Ben Carla David Elena Farid Greta Hugo Irene Jonas Katja Luis Mona Nils Olga Paul".split()),
+    names=tuple(["Anna", "Ben", "Carla", "David", "Elena", "Farid", "Greta", "Hugo", "Irene", "Jonas", "Katja", "Luis", "Mona", "Nils", "Olga", "Paul"]),
     events=read_rows("""
         visit the dentist | went to the dentist | am going to the dentist
         adopt a cat | adopted a little grey cat | am adopting a little grey cat
@@ -118,7 +120,9 @@ DEV = Pool(
 )
 
 FINAL = Pool(
-    names=tuple("Abena Bruno Chiara Dmitri Esther Felix Hanna Ivo Jamila Kofi Leonie Marek Nadia Oscar Priya Quentin".split()),
+    names=tuple(
+        ["Abena", "Bruno", "Chiara", "Dmitri", "Esther", "Felix", "Hanna", "Ivo", "Jamila", "Kofi", "Leonie", "Marek", "Nadia", "Oscar", "Priya", "Quentin"]
+    ),
     events=read_rows("""
         sign the lease | signed the lease for the new place | shall sign the lease for the new place
         have the knee operation | had the operation on my knee | have the operation on my knee

@@ -4,8 +4,9 @@
 
 Generated documents have their items in one sentence, as a list with bullets or numbers under a
 heading (text and Markdown), as lines with the same key, in a column of a table (CSV and Markdown),
-or in several sentences with others between them. A memory has eight documents, one of each form. An item is right
-if it has the words of one that is meant, without articles and punctuation (as in SQuAD's script).
+or in several sentences with others between them. A memory has eight documents, one of each form. An
+item is right if it has the words of one that is meant, without articles and punctuation (as in
+SQuAD's script).
 ``f1`` is the mean over questions of F1 between the two sets of items, that is exact match as in
 MultiSpanQA (Li et al. 2022) per question; ``micro f1`` counts all items alike, as that paper does.
 """
@@ -81,9 +82,15 @@ def write_table(
 ) -> tuple[str, str, ListQuestion]:
     """Write a table whose rows are selected by the value of a column."""
     subjects, values, numbers = pool.table_values
-    value = f"{generator.choice(values)}-{name}" if "team" in pool.table_question else f"{name} {generator.choice(values)}"
+    value = (
+        f"{generator.choice(values)}-{name}" if "team" in pool.table_question else f"{name} {generator.choice(values)}"
+    )
     chosen = generator.sample(subjects, min(number + 3, len(subjects)))
-    others = [f"{other}-{name}" if "team" in pool.table_question else f"Paul {other}" for other in values if other not in value]
+    others = [
+        f"{other}-{name}" if "team" in pool.table_question else f"Paul {other}"
+        for other in values
+        if other not in value
+    ]
     rows = [(subject, value, generator.choice(numbers)) for subject in chosen[:number]]
     rows += [(subject, generator.choice(others), generator.choice(numbers)) for subject in chosen[number:]]
     generator.shuffle(rows)

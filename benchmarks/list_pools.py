@@ -1,8 +1,10 @@
 """Wording of the generated lists of ``list_answers``: two pools that share no sentence.
 
-A topic is (lead of a list, sentence with all items, sentence with one item, question, singular of
-the key, items). ``{name}`` is what the list belongs to, ``{items}`` the items, ``{number}`` how many.
+A topic is (lead of a list, sentence with all items, sentence with one item, question, question with
+their number, key, items). ``{name}`` is what the list belongs to, ``{items}`` are the items.
 """
+
+# ruff: noqa: E501, C409
 
 from typing import NamedTuple
 
@@ -37,7 +39,7 @@ def make_topic(*fields: str) -> Topic:
 
 DEV = ListPool(
     names=tuple(
-        "Alder Birch Cedar Dogwood Elm Fir Ginkgo Hazel Ivy Juniper Laurel Maple Nutmeg Oak Pine Rowan Spruce Willow".split()
+        ["Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Ginkgo", "Hazel", "Ivy", "Juniper", "Laurel", "Maple", "Nutmeg", "Oak", "Pine", "Rowan", "Spruce", "Willow"]
     ),
     topics=(
         make_topic(
@@ -83,7 +85,7 @@ DEV = ListPool(
 
 FINAL = ListPool(
     names=tuple(
-        "Amber Basalt Coral Diamond Emerald Flint Garnet Hematite Jade Kyanite Lapis Marble Onyx Pearl Quartz Ruby Slate Topaz".split()
+        ["Amber", "Basalt", "Coral", "Diamond", "Emerald", "Flint", "Garnet", "Hematite", "Jade", "Kyanite", "Lapis", "Marble", "Onyx", "Pearl", "Quartz", "Ruby", "Slate", "Topaz"]
     ),
     topics=(
         make_topic(

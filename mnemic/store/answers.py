@@ -136,10 +136,10 @@ class ResolvedDate:
 
     @property
     def basis(self) -> str:
-        """What the date is counted from, in words."""
+        """The relative time and what it is counted from, as a text."""
         if self.anchor is not None:
-            return f"counted from {self.anchor.text!r}, {self.anchor.citation}"
-        return f"counted from {DAY_SOURCES[self.source]}"
+            return f"“{self.words}”, counted from “{self.anchor.text}”, {self.anchor.citation}"
+        return f"“{self.words}”, counted from {DAY_SOURCES[self.source]}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -191,8 +191,8 @@ class Answer:
         date = f" = {escape(self.date.text)} <small>{escape(self.date.basis)}</small>" if self.date else ""
         items = "".join(f"<li>{escape(item.text)} <small>{escape(item.citation)}</small></li>" for item in self.items)
         return (
-            f"<p><b>{escape(self.text)}</b>{date} ({self.score:.2f})</p>"
-            f"{f'<ul>{items}</ul>' if items else ''}<blockquote>{quotation}<br><small>{escape(self.citation)}</small></blockquote>"
+            f"<p><b>{escape(self.text)}</b>{date} ({self.score:.2f})</p>{f'<ul>{items}</ul>' if items else ''}"
+            f"<blockquote>{quotation}<br><small>{escape(self.citation)}</small></blockquote>"
         )
 
     @property

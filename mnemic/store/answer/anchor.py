@@ -43,7 +43,9 @@ def find_anchor(store: Store, document: Document, slot: MemorySlot, position: in
         if len(readings) > 1:
             readings = stamp.read(find_order(store, document), year)
         if readings:
-            return AnchorDay(tuple(period.first for period in readings), "text", stamp_slot, Span(stamp.start, stamp.end))
+            return AnchorDay(
+                tuple(period.first for period in readings), "text", stamp_slot, Span(stamp.start, stamp.end)
+            )
     return find_document_day(store, document)
 
 
@@ -133,4 +135,3 @@ def find_name_days(name: str) -> tuple[date, ...]:
     base = re.sub(r"(?<!\d)((?:19|20)\d\d)[_.]?(0[1-9]|1[0-2])[_.]?([0-3]\d)(?!\d)", r" \1-\2-\3 ", base)
     days = [mention.read() for mention in find_dates(base.replace("_", " ")) if mention.day and mention.year]
     return tuple(period.first for period in days[-1]) if days else ()
-

@@ -23,7 +23,7 @@ from mnemic.store.answer.rank import (
     weigh_sentences,
 )
 from mnemic.store.answer.units import find_best_lines, fit_span
-from mnemic.store.answer.when import resolve_date
+from mnemic.store.answer.when import describe_date, resolve_date
 from mnemic.store.answers import Answer
 from mnemic.store.contract import MemorySlot, StoreError
 from mnemic.store.relational import Store
@@ -107,7 +107,9 @@ def answer_question(
         notes += [CLAUSE_NOTE] if reader and sentences else []
     slots = [rows[0].slot for rows in sentences_by_slot.values() if rows]
     items = find_items(query, answers, slots, names, active_reader) if candidates is not None else []
-    if items and not any(item.slot == answers[0].slot and item.start < answers[0].end and answers[0].start < item.end for item in items):
+    if items and not any(
+        item.slot == answers[0].slot and item.start < answers[0].end and answers[0].start < item.end for item in items
+    ):
         answers = [items[0], *answers][:MAX_ANSWERS]
     best = answers[0] if answers and answers[0].score >= (options.confidence if reader else 0.0) else None
     if best:
@@ -126,7 +128,7 @@ def answer_question(
         hops=len(hops),
         looked=hops[0].num_slots,
         read=len({sentence.slot.id for sentence in sentences}),
-        notes=tuple(notes),
+        notes=(*notes, *describe_date(date)),
         date=date,
         items=tuple(rank_answer(item, sentences, evidence) for item in items if best),
     )

@@ -43,7 +43,9 @@ def grow_left(text: str, span: Span, sentence: Span) -> Span:
     """Take in the items that stand before a span."""
     start = span.start
     while before := find_separator_before(text, Span(sentence.start, start)):
-        chunk_start = max((match.end() for match in SEPARATOR.finditer(text, sentence.start, before.start)), default=sentence.start)
+        chunk_start = max(
+            (match.end() for match in SEPARATOR.finditer(text, sentence.start, before.start)), default=sentence.start
+        )
         words = [Span(*match.span()) for match in _WORD.finditer(text, chunk_start, before.start)]
         item_start = take_words(text, list(reversed(words)), text[span.start].isupper())
         if item_start is None or text[item_start.end : before.start].strip():
@@ -65,7 +67,10 @@ def grow_right(text: str, span: Span, sentence: Span) -> Span:
     end = span.end
     while separator := SEPARATOR.match(text, end, sentence.end):
         following = SEPARATOR.search(text, separator.end(), sentence.end)
-        words = [Span(*m.span()) for m in _WORD.finditer(text, separator.end(), following.start() if following else sentence.end)]
+        words = [
+            Span(*m.span())
+            for m in _WORD.finditer(text, separator.end(), following.start() if following else sentence.end)
+        ]
         item = take_words(text, words, text[span.start].isupper())
         if item is None or text[separator.end() : item.start].strip():
             break

@@ -1,6 +1,6 @@
 """Find the time of an event in conversations: in its own sentence, not in the head of a message.
 
-Of "[8 May 2023, 10:15] Anna: I moved yesterday" only "yesterday" says when Anna moved. A reader that
+Of "[8 May 2023, 10:15] Anna: I moved yesterday" only "yesterday" says when she moved. A reader that
 was not trained on conversations often points at the date of the message, or at the time of another
 event near it. Here its spans move to the time in the sentence that has clearly more words of the
 question, and lose confidence the fewer their sentence has. Other texts than conversations, journals
@@ -16,11 +16,13 @@ from mnemic.store.answer.confidence import SpanFeatures
 from mnemic.store.answer.rank import SlotSpan
 from mnemic.store.retrieve.query_words import extract_words
 from mnemic.text.dates.absolute import find_dates
-from mnemic.text.dates.relative import TimeSpan, find_times
+from mnemic.text.dates.english import PRESENT
+from mnemic.text.dates.relative import TimeSpan, find_times, fits_tense, guess_tense
 from mnemic.text.dates.stamps import find_head, find_stamps
 from mnemic.text.sentences import Span
 
 MIN_GAIN = 0.3  # of the question's words that another sentence must have more
+MIN_SHARED = 2  # words that it has at all
 PENALTY = 3.0  # log-odds that a span loses if its sentence has no word of the question, and another all
 MIN_SPEAKER_LINES = 2  # "Anna: …", of a conversation whose passage has no date
 BONUS = 2.0  # log-odds that it gains if it has all; a reader is unsure of the language of chats
@@ -50,12 +52,13 @@ Candidates = list[tuple[SlotSpan, SpanFeatures]]
 
 
 class Utterance(NamedTuple):
-    """A sentence of a conversation, with its times, and how many words of the question it has."""
+    """A sentence of a conversation, its times, and the question's words in it."""
 
     span: Span
     head: Span  # of its message: date and speaker; empty before the first
     times: tuple[TimeSpan, ...]
-    overlap: float
+    num_shared: int  # words of the question
+    overlap: float  # share of them
 
 
 def focus_on_times(question: str, candidates: Candidates | None) -> Candidates | None:
@@ -75,12 +78,13 @@ def focus_on_times(question: str, candidates: Candidates | None) -> Candidates |
 
 
 def focus_on_time(span: SlotSpan, utterances: Sequence[Utterance]) -> tuple[SlotSpan, float]:
-    """Return the time that a span means, in its sentence or in a better one, and how well that fits."""
+    """Return the time that a span means, and the overlap of its sentence with the question."""
     around = [row for row in utterances if row.span.start < span.end and span.start < row.span.end]
     below = [row for row in utterances if row.head.start < span.end and span.start < row.head.end]
     row = around[0] if around else max(below, key=lambda row: row.overlap, default=None)
-    best = max((row for row in utterances if row.times), key=lambda row: row.overlap, default=None)
-    if best and best.overlap > 0 and (row is None or best.overlap >= row.overlap + MIN_GAIN):
+    rows = [row for row in utterances if row.times and row.num_shared >= MIN_SHARED]
+    best = max(rows, key=lambda row: row.overlap, default=None)
+    if best and (row is None or best.overlap >= row.overlap + MIN_GAIN):
         row = best
     if row is None or not row.times:
         return span, row.overlap if row else 0.0
@@ -96,7 +100,9 @@ def list_utterances(question: str, text: str) -> list[Utterance]:
     if not heads and sum(bool(_SPEAKER.match(line.group())) for line in _LINE.finditer(text)) < MIN_SPEAKER_LINES:
         return []
     question_stems = stem_words(question) - TIME_WORDS or stem_words(question)
-    times, utterances = find_times(text, dates), list[Utterance]()
+    tense = None if PRESENT.search(question) else guess_tense(question)
+    times = [time for time in find_times(text, dates) if fits_tense(time, tense)]
+    utterances: list[Utterance] = []
     bounds = [Span(0, 0), *heads, Span(len(text), len(text))]
     for head, after in pairwise(bounds):
         for line in _LINE.finditer(text, head.end, max(after.start, head.end)):
@@ -105,7 +111,7 @@ def list_utterances(question: str, text: str) -> list[Utterance]:
             for span in split_utterances(text, Span(*line.span())):
                 stems = question_stems & (named_stems | stem_words(text[span.start : span.end]))
                 inside = tuple(time for time in times if span.start <= time.start < span.end)
-                utterances.append(Utterance(span, head, inside, len(stems) / max(len(question_stems), 1)))
+                utterances.append(Utterance(span, head, inside, len(stems), len(stems) / max(len(question_stems), 1)))
     return utterances
 
 

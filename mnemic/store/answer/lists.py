@@ -41,7 +41,11 @@ class ListBlock(NamedTuple):
 
 
 def find_items(
-    question: str, answers: Sequence[SlotSpan], slots: Sequence[MemorySlot], names: Mapping[int, str], reader: Reader | None
+    question: str,
+    answers: Sequence[SlotSpan],
+    slots: Sequence[MemorySlot],
+    names: Mapping[int, str],
+    reader: Reader | None,
 ) -> list[SlotSpan]:
     """Find the items that a question asks for; none if it asks for one thing, or has one answer.
 
@@ -132,7 +136,7 @@ def find_sentence(passage: Passage, position: int) -> Sentence:
 
 
 def find_blocks(slot: MemorySlot) -> Iterator[ListBlock]:
-    """Yield the lists of a passage: units with marks of a kind, or short lines one below another."""
+    """Yield the lists of a passage: units with marks, or short lines one below another."""
     text = slot.passage.text
     lead, items, kind = "", list[Span](), ""
     last_end = 0
@@ -156,7 +160,7 @@ def find_blocks(slot: MemorySlot) -> Iterator[ListBlock]:
 
 
 def find_kind(content: str) -> str:
-    """Return what kind of item a unit is; empty: none, as a sentence or a line that ends with a colon."""
+    """Return what kind of item a unit is; empty: none, as a sentence or a lead line."""
     if mark := _MARK.match(content):
         return mark["bullet"] or "number"
     is_line = content[-1] not in ".!?:。！？：" and len(content.split()) <= MAX_LINE_WORDS and ": " not in content
@@ -175,7 +179,7 @@ def strip_mark(text: str, item: Span) -> Span:
 def choose_rows(
     question_words: frozenset[str], slot: MemorySlot, column: Sequence[NamedValue]
 ) -> tuple[list[Span], frozenset[str]]:
-    """Choose the values of a column whose rows have most words of a question; return these words, too."""
+    """Choose the values in rows with most words of a question; return these words, too."""
     text = slot.passage.text
     overlaps = [question_words & (list_words(text[slice(*value.unit)]) | value.key_words) for value in column]
     most = max(overlaps, key=len)

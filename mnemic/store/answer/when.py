@@ -21,6 +21,10 @@ from mnemic.text.dates.rule import Clock, Tense
 from mnemic.text.dates.stamps import find_stamps
 from mnemic.text.sentences import Span
 
+FILE_NOTE = "the document has no date above the answer: its time was counted from the day of the file's last change"
+AMBIGUOUS_NOTE = "day and month cannot be told apart in this document: {text}"
+
+
 def resolve_date(
     store: Store, question: str, answer: SlotSpan | None, hops: Sequence[Hop], filters: Filters
 ) -> ResolvedDate | None:
@@ -46,7 +50,17 @@ def resolve_date(
     periods = [resolve_time(time, Clock(day, tense)) for day in anchor.readings]
     if None in periods:
         return None
-    return make_resolved(text, time, [period for period in periods if period], anchor, cite_anchor(store, anchor, hops, filters))
+    return make_resolved(
+        text, time, [period for period in periods if period], anchor, cite_anchor(store, anchor, hops, filters)
+    )
+
+
+def describe_date(date: ResolvedDate | None) -> list[str]:
+    """Return the notes on a date that need not be right: of a file's time, or one of two."""
+    if date is None:
+        return []
+    notes = [FILE_NOTE] if date.source == "file" else []
+    return [*notes, AMBIGUOUS_NOTE.format(text=date.text)] if not date.iso else notes
 
 
 def find_narrated_day(

@@ -82,7 +82,7 @@ def make_period(year: int | None, month: int | None, day: int | None) -> Period 
 def find_dates(text: str) -> list[DateMention]:
     """Find the dates of a text, in order, without overlaps.
 
-    >>> [(mention.day, mention.month, mention.year) for mention in find_dates("8 May 2023, or 05/09/2023")]
+    >>> [(date.day, date.month, date.year) for date in find_dates("8 May 2023 or 05/09/23")]
     [(8, 5, 2023), (5, 9, 2023)]
     """
     mentions: list[DateMention] = []
@@ -149,4 +149,3 @@ def is_ascending(stamps: Sequence[DateMention], order: Order) -> bool:
     """Check whether dates never go back if they are read in an order."""
     days = [period.first for stamp in stamps for period in stamp.read(order)[:1]]
     return len(set(days)) > 1 and all(day <= after for day, after in pairwise(days))
-

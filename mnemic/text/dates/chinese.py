@@ -43,7 +43,9 @@ RULES = (
     ),
     Rule(re.compile("(?P<year>前|去|今|明|后)年"), lambda match, clock: shift_year(clock, YEARS[match["year"]])),
     Rule(
-        re.compile(rf"(?P<step>上上|上|这|本|下下|下)(?:一)?个?{_UNIT}(?:(?P<weekend>末)|(?P<weekday>[一二三四五六日天]))?"),
+        re.compile(
+            rf"(?P<step>上上|上|这|本|下下|下)(?:一)?个?{_UNIT}(?:(?P<weekend>末)|(?P<weekday>[一二三四五六日天]))?"
+        ),
         count_step,
     ),
     Rule(re.compile(rf"(?P<number>\d{{1,3}}|[{_DIGITS}两])个?{_UNIT}(?:之|以)?前"), by_number(-1)),

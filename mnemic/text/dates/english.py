@@ -188,12 +188,14 @@ RULES = (
 )
 # Before another time, the last two are counted from it: "two days before last Friday".
 BEFORE_TIME = make_rule(
-    rf"(?:the|{NUMBER}) (?:{UNIT}|(?P<weekday>{FULL_WEEKDAY})) (?P<side>before|after|prior to|from|following|of)", reject
+    rf"(?:the|{NUMBER}) (?:{UNIT}|(?P<weekday>{FULL_WEEKDAY})) (?P<side>before|after|prior to|from|following|of)",
+    reject,
 ).pattern
 WEEKDAY_OF = re.compile(rf"(?P<weekday>{FULL_WEEKDAY}){_PART}\s*(?:of |in |,\s*)?\Z", re.IGNORECASE)
 OF_WEEKDAY = re.compile(rf"(?:['’]s|,? on|,)?\s+(?P<weekday>{FULL_WEEKDAY}){_PART}\b", re.IGNORECASE)
 PAST = re.compile(r"(?i)\b(?:did|was|were|has|had|have|been|went|got|came|saw|made|took|\w{3,}ed|ago)\b")
 FUTURE = re.compile(
-    r"(?i)\b(?:will|shall|won['’]t|going to|gonna|plan(?:s|ning)? (?:to|on)|about to|is due|are due|would|can|should)\b|['’]ll\b"
+    r"(?i)\b(?:will|shall|won['’]t|going to|gonna|plan(?:s|ning)? (?:to|on)|about to|(?:is|are) due|would|can|should)\b"
+    r"|['’]ll\b"
 )
 PRESENT = re.compile(r"(?i)\b(?:is|are|does|do|am)\b")

@@ -8,7 +8,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import NamedTuple
 
 from mnemic.text.dates import chinese, english
@@ -17,6 +17,7 @@ from mnemic.text.dates.period import Period, find_weekday, make_day
 from mnemic.text.dates.rule import Clock, Rule, Tense, drop
 from mnemic.text.dates.units import find_day_of_month, shift_units
 
+ANY_DAY = date(2001, 5, 16)
 RULES: tuple[Rule, ...] = (*english.RULES, *chinese.RULES)
 
 
@@ -30,7 +31,7 @@ class TimeSpan(NamedTuple):
     end: int
     match: re.Match[str] | None
     rule: Rule | None = None
-    date: DateMention | None = None
+    mention: DateMention | None = None
     base: "TimeSpan | None" = None
 
     @property
@@ -38,7 +39,7 @@ class TimeSpan(NamedTuple):
         """Whether it needs a day to be counted from."""
         if self.base is not None:
             return self.base.is_relative
-        return self.date is None or self.date.year is None
+        return self.mention is None or self.mention.year is None
 
     @property
     def is_anaphoric(self) -> bool:
@@ -48,7 +49,7 @@ class TimeSpan(NamedTuple):
 
 def find_times(text: str, dates: Sequence[DateMention] | None = None) -> list[TimeSpan]:
     """Find the times of a text, relative ones and dates, in order; of several, the longest."""
-    spans = [TimeSpan(mention.start, mention.end, None, date=mention) for mention in dates or find_dates(text)]
+    spans = [TimeSpan(mention.start, mention.end, None, mention=mention) for mention in dates or find_dates(text)]
     for rule in RULES:
         spans += [TimeSpan(*match.span(), match, rule) for match in rule.pattern.finditer(text)]
     spans.sort(key=lambda span: (span.start - span.end, span.start))
@@ -64,16 +65,22 @@ def join_times(text: str, spans: Sequence[TimeSpan]) -> list[TimeSpan]:
     joined: list[TimeSpan] = []
     for span in spans:
         last = joined[-1] if joined else None
-        if last and last.match and not text[last.end : span.start].strip():
-            if head := english.BEFORE_TIME.fullmatch(text, last.start, last.end):
-                joined[-1] = TimeSpan(last.start, span.end, head, base=span)
-                continue
+        if last and (head := match_head(text, last, span)):
+            joined[-1] = TimeSpan(last.start, span.end, head, base=span)
+            continue
         if last and (weekday := match_weekday(text, last, span)):
             week = span if weekday.re is english.WEEKDAY_OF else last
             joined[-1] = TimeSpan(last.start, span.end, weekday, base=week)
             continue
         joined.append(span)
     return [span for span in joined if span.rule is None or span.rule.count is not drop]
+
+
+def match_head(text: str, first: TimeSpan, second: TimeSpan) -> re.Match[str] | None:
+    """Match what a time right behind it is the base of: "two days before" Friday."""
+    if first.match is None or text[first.end : second.start].strip():
+        return None
+    return english.BEFORE_TIME.fullmatch(text, first.start, first.end)
 
 
 def match_weekday(text: str, first: TimeSpan, second: TimeSpan) -> re.Match[str] | None:
@@ -100,17 +107,18 @@ def resolve_time(span: TimeSpan, clock: Clock) -> Period | None:
 
 def resolve_single(span: TimeSpan, clock: Clock) -> Period | None:
     """Return the period of a rule's match, or of a date without year."""
-    if span.date is None:
+    if span.mention is None:
         return span.rule.count(span.match, clock) if span.rule and span.match else None
-    periods = span.date.read()
-    if span.date.year is None and span.date.day is not None:
-        return find_day_of_month(clock, span.date.day, span.date.month)
+    periods = span.mention.read()
+    if span.mention.year is None and span.mention.day is not None:
+        return find_day_of_month(clock, span.mention.day, span.mention.month)
     return periods[0] if len(periods) == 1 else None
 
 
 def resolve_joined(span: TimeSpan, clock: Clock) -> Period | None:
     """Return the period of a time that is counted from another one."""
-    assert span.base is not None and span.match is not None, "only joined times come here"
+    assert span.base is not None, "only joined times come here"
+    assert span.match is not None, "a joined time has a match"
     base = resolve_single(span.base, clock)
     if base is None:
         return None
@@ -125,6 +133,14 @@ def resolve_joined(span: TimeSpan, clock: Clock) -> Period | None:
         return shift_units(Clock(base.first), unit, 0) if unit.startswith("week") and base.is_day else base
     number = english.count_number(fields["number"] or "one") * (-1 if is_before else 1)
     return shift_units(Clock(base.first if is_before else base.last), unit, number)
+
+
+def fits_tense(span: TimeSpan, tense: Tense) -> bool:
+    """Check that a time is not to come if the event is past, and not past if it is to come."""
+    if tense is None or not span.is_relative or span.is_anaphoric:
+        return True
+    period = resolve_time(span, Clock(ANY_DAY, tense))
+    return period is None or not (period.first > ANY_DAY if tense == "past" else period.last < ANY_DAY)
 
 
 def guess_tense(*texts: str) -> Tense:

@@ -80,7 +80,7 @@ def follows_label(label: str, filler: str, rest: str, *, has_time: bool) -> bool
 
 
 def find_head(text: str, stamp: DateMention) -> Span:
-    """Find the head that a stamp belongs to: from its line's beginning, up to the time behind it."""
+    """Find the head of a stamp: from its line's beginning to the time behind it."""
     times = _AFTER.match(text, stamp.end)
     return Span(text.rfind("\n", 0, stamp.start) + 1, times.end() if times else stamp.end)
 

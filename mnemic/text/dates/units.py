@@ -3,15 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from mnemic.text.dates.period import (
-    Period,
-    find_weekday,
-    make_day,
-    make_months,
-    make_week,
-    make_year,
-    shift_months,
-)
+from mnemic.text.dates.period import Period, find_weekday, make_day, make_months, make_week, make_year, shift_months
 from mnemic.text.dates.rule import Clock
 
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # first month, in the north
@@ -101,7 +93,7 @@ def find_month_near(clock: Clock, month: int) -> Period | None:
 
 
 def find_season(clock: Clock, season: str, number: int) -> Period:
-    """Return the last season before the day (-1), the next after it (1), or that of the year (0)."""
+    """Return the last season before the day (-1), the next (1), or that of the year (0)."""
     year = clock.day.year - (season == "winter" and clock.day.month < 3)
     seasons = [make_months(year + step, SEASONS[season], 3) for step in (-1, 0, 1)]
     if number < 0:
