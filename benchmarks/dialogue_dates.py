@@ -3,10 +3,10 @@
     python benchmarks/dialogue_dates.py [--pool dev|final] [--seed 0] [--count 200] [--together]
 
 Each generated conversation has two speakers, three or four days, and four events that one of them
-names with a relative time ("I sold my old car last Friday"), among small talk. It is written as one
-of several chat programs, journals or mailboxes would, remembered as a file, and asked "When did
-Anna sell the old car?". An answer is right if its date is exactly the period that is meant: the day,
-or the week (Monday to Sunday), weekend, month or year. Every fifth conversation also names an event
+names with a relative time ("I sold my old car last Friday"), among small talk. It is written as
+one of several chat programs, journals or mailboxes would, remembered as a file, and asked "When did
+Anna sell the old car?". An answer is right if its date is exactly the period that is meant: the
+day, week (Monday to Sunday), weekend, month or year. Every fifth conversation also names an event
 with words that nobody can resolve ("a few years ago"), where any date is wrong; and each is asked
 for one event that nobody spoke of.
 
@@ -175,7 +175,8 @@ def format_head(head: str, message: Message) -> str:
     at = message.at
     ending = "th" if 10 < at.day < 20 else {1: "st", 2: "nd", 3: "rd"}.get(at.day % 10, "th")
     return head.format(
-        at=at, d=at.day, m=at.month, y=at.year, ending=ending, who=message.speaker, clock=f"{(at.hour + 11) % 12 + 1}:{at:%M}",
+        at=at, d=at.day, m=at.month, y=at.year, ending=ending, who=message.speaker,
+        clock=f"{(at.hour + 11) % 12 + 1}:{at:%M}",
         half=f"{at:%p}", month=month_name[at.month], weekday=day_name[at.weekday()], short=day_abbr[at.weekday()],
     )  # fmt: skip
 

@@ -36,7 +36,26 @@ def read_times(text: str) -> tuple[tuple[str, str, int], ...]:
 
 
 DEV = Pool(
-    names=tuple(["Anna", "Ben", "Carla", "David", "Elena", "Farid", "Greta", "Hugo", "Irene", "Jonas", "Katja", "Luis", "Mona", "Nils", "Olga", "Paul"]),
+    names=tuple(
+        [
+            "Anna",
+            "Ben",
+            "Carla",
+            "David",
+            "Elena",
+            "Farid",
+            "Greta",
+            "Hugo",
+            "Irene",
+            "Jonas",
+            "Katja",
+            "Luis",
+            "Mona",
+            "Nils",
+            "Olga",
+            "Paul",
+        ]
+    ),
     events=read_rows("""
         visit the dentist | went to the dentist | am going to the dentist
         adopt a cat | adopted a little grey cat | am adopting a little grey cat
@@ -121,7 +140,24 @@ DEV = Pool(
 
 FINAL = Pool(
     names=tuple(
-        ["Abena", "Bruno", "Chiara", "Dmitri", "Esther", "Felix", "Hanna", "Ivo", "Jamila", "Kofi", "Leonie", "Marek", "Nadia", "Oscar", "Priya", "Quentin"]
+        [
+            "Abena",
+            "Bruno",
+            "Chiara",
+            "Dmitri",
+            "Esther",
+            "Felix",
+            "Hanna",
+            "Ivo",
+            "Jamila",
+            "Kofi",
+            "Leonie",
+            "Marek",
+            "Nadia",
+            "Oscar",
+            "Priya",
+            "Quentin",
+        ]
     ),
     events=read_rows("""
         sign the lease | signed the lease for the new place | shall sign the lease for the new place

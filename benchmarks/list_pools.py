@@ -32,9 +32,9 @@ class ListPool(NamedTuple):
     table_values: tuple[tuple[str, ...], ...]
 
 
-def make_topic(*fields: str) -> Topic:
-    """Make a topic; the last field has the items, with commas."""
-    return Topic(*fields[:-1], tuple(item.strip() for item in fields[-1].split(",")))
+def make_topic(lead: str, together: str, single: str, question: str, counted: str, key: str, items: str) -> Topic:
+    """Make a topic; the items have commas between them."""
+    return Topic(lead, together, single, question, counted, key, tuple(item.strip() for item in items.split(",")))
 
 
 DEV = ListPool(

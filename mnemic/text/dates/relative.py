@@ -73,7 +73,7 @@ def join_times(text: str, spans: Sequence[TimeSpan]) -> list[TimeSpan]:
             joined[-1] = TimeSpan(last.start, span.end, weekday, base=week)
             continue
         joined.append(span)
-    return [span for span in joined if span.rule is None or span.rule.count is not drop]
+    return [span for span in joined if span.rule is None or span.rule.resolve is not drop]
 
 
 def match_head(text: str, first: TimeSpan, second: TimeSpan) -> re.Match[str] | None:
@@ -108,7 +108,7 @@ def resolve_time(span: TimeSpan, clock: Clock) -> Period | None:
 def resolve_single(span: TimeSpan, clock: Clock) -> Period | None:
     """Return the period of a rule's match, or of a date without year."""
     if span.mention is None:
-        return span.rule.count(span.match, clock) if span.rule and span.match else None
+        return span.rule.resolve(span.match, clock) if span.rule and span.match else None
     periods = span.mention.read()
     if span.mention.year is None and span.mention.day is not None:
         return find_day_of_month(clock, span.mention.day, span.mention.month)

@@ -28,7 +28,7 @@ class Rule(NamedTuple):
     """
 
     pattern: re.Pattern[str]
-    count: Counting
+    resolve: Counting
     is_anaphoric: bool = False
 
 
