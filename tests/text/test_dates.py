@@ -38,8 +38,20 @@ def test_a_period_is_as_long_as_it_says(period: Period, iso: str, text: str) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["8 May 2023", "8th of May, 2023", "May 8, 2023", "May 8th 2023", "2023-05-08", "2023-05-08T10:15:00Z", "8.5.2023"]
-    + ["08-May-2023", "2023/05/08", "8 May '23", "Monday, May 8th, 2023,", "2023年5月8日"],
+    [
+        "8 May 2023",
+        "8th of May, 2023",
+        "May 8, 2023",
+        "May 8th 2023",
+        "2023-05-08",
+        "2023-05-08T10:15:00Z",
+        "8.5.2023",
+        "08-May-2023",
+        "2023/05/08",
+        "8 May '23",
+        "Monday, May 8th, 2023,",
+        "2023年5月8日",
+    ],
 )
 def test_one_date_in_many_forms(text: str) -> None:
     (mention,) = find_dates(f"before {text} after")
@@ -186,8 +198,17 @@ def test_times_after_the_day(words: str, iso: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["a few years ago", "a couple of weeks ago", "the other day", "half a year ago", "a year and a half ago"]
-    + ["more than two years ago", "a week before the wedding", "the day after my birthday", "five decades ago"],
+    [
+        "a few years ago",
+        "a couple of weeks ago",
+        "the other day",
+        "half a year ago",
+        "a year and a half ago",
+        "more than two years ago",
+        "a week before the wedding",
+        "the day after my birthday",
+        "five decades ago",
+    ],
 )
 def test_vague_times_are_not_resolved(words: str) -> None:
     assert [period for _, period in resolve(f"It was {words} or so.")] == [None]

@@ -9,10 +9,9 @@ from mnemic.store.answer.confidence import MIN_CONFIDENCE, AnswerSpan, Reader, S
 from mnemic.store.answer.fields import find_values, get_base_name, merge_values
 from mnemic.store.answer.focus import focus_on_times
 from mnemic.store.answer.keywords import phrase_question
-from mnemic.store.answer.lists import find_items
+from mnemic.store.answer.lists import find_items, promote_items
 from mnemic.store.answer.plausible import is_plausible
 from mnemic.store.answer.rank import (
-    MAX_ANSWERS,
     SlotSpan,
     compute_name_overlap,
     compute_word_overlap,
@@ -107,10 +106,7 @@ def answer_question(
         notes += [CLAUSE_NOTE] if reader and sentences else []
     slots = [rows[0].slot for rows in sentences_by_slot.values() if rows]
     items = find_items(query, answers, slots, names, active_reader) if candidates is not None else []
-    if items and not any(
-        item.slot == answers[0].slot and item.start < answers[0].end and answers[0].start < item.end for item in items
-    ):
-        answers = [items[0], *answers][:MAX_ANSWERS]
+    answers = promote_items(items, answers)
     best = answers[0] if answers and answers[0].score >= (options.confidence if reader else 0.0) else None
     if best:
         sentences.sort(key=best.score_evidence, reverse=True)

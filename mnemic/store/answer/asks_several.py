@@ -22,7 +22,10 @@ _BE = re.compile(
 _OF = re.compile(rf"(?i)\bwhich (?:{_NUMBER}|of (?:the|these|those)\b.* (?:are|were|have|do)\b)")
 _COUNT = re.compile(rf"(?i)\b(?P<count>{_NUMBER})\b")
 _WORD = re.compile(r"[\w'’-]+")
-_AFTER_NOUN = frozenset(("is", "was", "does", "has"))
+_VERBS = frozenset(  # after them no plural is the noun that is asked for
+    """is was does has goes makes takes gives comes lives plays contains means gets says wants works
+    leads runs owns belongs uses sells begins starts ends shows holds stands needs keeps""".split()  # noqa: SIM905
+)
 MAX_NOUN_WORDS = 4  # from the question word to the end of its noun
 _CHINESE = re.compile("哪些|有谁|列出|分别")
 
@@ -46,7 +49,7 @@ def asks_several(question: str) -> bool:
 def has_plural(text: str, limit: int) -> bool:
     """Check whether one of the first words is a plural; a singular verb ends the search."""
     for word in _WORD.findall(text)[:limit]:
-        if word.lower() in _AFTER_NOUN or word.lower().endswith(("'s", "’s")):
+        if word.lower() in _VERBS | _SINGULAR or word.lower().endswith(("'s", "’s")):
             return False
         if is_plural(word.lower()):
             return True

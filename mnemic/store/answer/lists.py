@@ -15,7 +15,7 @@ from mnemic.store.answer.confidence import Reader
 from mnemic.store.answer.coordination import split_coordination
 from mnemic.store.answer.fields import CONTEXT_WEIGHT, COVERAGE_POWER, NamedValue, list_values, list_words
 from mnemic.store.answer.focus import stem_words
-from mnemic.store.answer.rank import SlotSpan, compute_name_overlap, normalize_answer
+from mnemic.store.answer.rank import MAX_ANSWERS, SlotSpan, compute_name_overlap, normalize_answer
 from mnemic.store.contract import MemorySlot
 from mnemic.text.documents import Passage, Sentence
 from mnemic.text.sentences import Span, trim_span
@@ -52,9 +52,9 @@ def find_items(
     ``names`` has the names of the slots' documents. The score of items is the confidence that they
     are meant: that of the best answer, or higher if a heading says so.
     """
-    if not answers or not asks_several(question):
+    if not slots or not asks_several(question):
         return []
-    best, query = answers[0], ListQuery(question, names)
+    best, query = answers[0] if answers else SlotSpan(slots[0], 0, 0, 0.0), ListQuery(question, names)
     groups = [
         *(query.rate_block(best, block) for slot in slots for block in find_blocks(slot)),
         *(group for slot in slots for group in query.list_columns(best, slot)),
@@ -67,6 +67,14 @@ def find_items(
     is_about = compute_name_overlap(question, [query.get_context(best.slot)])[0] == 1
     items = list_scattered_items(question, best, reader) if reader is not None and is_about else []
     return items if len(items) > 1 else []
+
+
+def promote_items(items: Sequence[SlotSpan], answers: list[SlotSpan]) -> list[SlotSpan]:
+    """Put the first of the items before the answers, unless the best answer is among them."""
+    has_answer = any(
+        item.slot == answer.slot and covers(item, Span(*answer[1:3])) for answer in answers[:1] for item in items
+    )
+    return answers if has_answer or not items else [items[0], *answers][:MAX_ANSWERS]
 
 
 class ItemGroup(NamedTuple):
@@ -197,6 +205,8 @@ def covers(span: SlotSpan, other: Span) -> bool:
 def list_coordinated_items(best: SlotSpan) -> list[SlotSpan]:
     """List the items of the coordination that has the answer."""
     passage = best.slot.passage
+    if best.end <= best.start:
+        return []
     sentence = find_sentence(passage, best.start)
     items = split_coordination(passage.text, Span(best.start, best.end), Span(sentence.start, sentence.end))
     return [SlotSpan(best.slot, *item, best.score) for item in items]
