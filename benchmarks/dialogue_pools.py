@@ -135,7 +135,7 @@ DEV = Pool(
         "We should call each other more often.",
     ),
     vague=("a few years ago", "the other day", "a couple of weeks ago", "some time ago"),
-    forms=("brackets", "whatsapp", "iso", "session", "heading", "discord"),
+    forms=("brackets", "whatsapp", "iso", "session", "heading", "discord", "journal", "mail"),
 )
 
 FINAL = Pool(

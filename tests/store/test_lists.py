@@ -55,6 +55,8 @@ def ask(folder: Path, text: str, question: str, *quotations: str, name: str = "a
         ("What is the sum of the bills?", False),
         ("What does the series cost?", False),
         ("Which bus goes to the stations?", False),
+        ("Which Square stops both streets?", False),
+        ("What do the guests want?", False),
         ("When did the guests come?", False),
         ("What was the cause of the floods?", False),
         ("How many cities did she visit?", False),

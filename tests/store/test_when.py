@@ -12,8 +12,9 @@ from app_runs import run
 from mnemic.store import Answer, AnswerSpan, Memory
 from mnemic.store.answer import anchor
 from mnemic.store.answer.confidence import SpanFeatures
-from mnemic.store.answer.focus import asks_time, focus_on_times
+from mnemic.store.answer.focus import asks_time, focus_on_times, list_utterances
 from mnemic.store.answer.rank import SlotSpan
+from mnemic.store.answer.surroundings import read_surroundings
 from mnemic.store.answers import answer_to_dict
 from mnemic.store.contract import MemorySlot
 from mnemic.text.documents import Passage, Sentence
@@ -215,6 +216,26 @@ def test_spans_move_from_the_head_of_a_message_to_the_time_in_it() -> None:
     assert focus("When did Carla paint it?", TWO, "8 May 2023")[0] == "two days ago"
     assert focus("When will Anna sell the boat?", TWO, "8 May 2023")[0] == "8 May 2023"  # yesterday is past
     assert focus(question, TWO, "yesterday")[1] > focus("When did Dan sell the car?", TWO, "yesterday")[1]
+
+
+def test_the_head_of_a_mail_or_a_title_names_the_speaker(tmp_path: Path) -> None:
+    """A sentence with "I" has the name that stands in From, or in the first line."""
+    chat = "[8 May 2023, 10:15] Anna: Hi\n[9 May 2023, 8:02] Ben: I sold the boat yesterday.\n"
+    texts = {"m.eml": MAIL, "d.txt": f"Diary of Anna\n\n8 May 2023\n\nI sold the boat.\n{FILLER * 40}", "c.txt": chat}
+    expected = {"m.eml": ("Anna", True), "d.txt": ("Diary of Anna", True), "c.txt": ("c\n", False)}
+    with Memory(tmp_path / "memory.db", embedder="none", reader=None) as memory:
+        for name, text in texts.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+            memory.remember(tmp_path / name)
+            last = list(memory.store.list_slots(memory.document(tmp_path / name).id))[-1]
+            above = read_surroundings(memory.store, last)
+            words, is_dated = expected[name]
+            assert words in above.text
+            assert above.is_dated is is_dated
+            if name == "m.eml":
+                known = list_utterances("When had Anna sold the boat?", last.passage.text, above)
+                unknown = list_utterances("When had Anna sold the boat?", f"[8 May 2023] {last.passage.text}")
+                assert max(row.overlap for row in known) == 1 > max(row.overlap for row in unknown)
 
 
 def test_other_texts_and_questions_stay_as_they_are_read() -> None:

@@ -1,6 +1,7 @@
 """Answer a question from a memory: retrieve in hops, read passages; ``rank`` orders answers."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from mnemic.store.answer.rank import (
     score_sentences,
     weigh_sentences,
 )
+from mnemic.store.answer.surroundings import read_surroundings
 from mnemic.store.answer.units import find_best_lines, fit_span
 from mnemic.store.answer.when import describe_date, resolve_date
 from mnemic.store.answers import Answer
@@ -95,7 +97,8 @@ def answer_question(
     sentences = sorted(chain.from_iterable(sentences_by_slot.values()), key=lambda sentence: -sentence.score)
     documents = {sentence.slot.document: store.get_document(sentence.slot.document) for sentence in sentences}
     names = {document.id: get_base_name(document.name) for document in documents.values() if document}
-    candidates = focus_on_times(query, read_passages(active_reader, query, sentences_by_slot, hops, names))
+    candidates = read_passages(active_reader, query, sentences_by_slot, hops, names)
+    candidates = focus_on_times(query, candidates, partial(read_surroundings, store))
     if candidates is not None:
         read_slots = {candidate.slot.id: candidate.slot for candidate, _ in candidates}
         answers = merge_values(merge_answers(candidates), find_values(query, read_slots.values(), names))

@@ -23,9 +23,10 @@ _OF = re.compile(rf"(?i)\bwhich (?:{_NUMBER}|of (?:the|these|those)\b.* (?:are|w
 _COUNT = re.compile(rf"(?i)\b(?P<count>{_NUMBER})\b")
 _WORD = re.compile(r"[\w'’-]+")
 _VERBS = frozenset(  # after them no plural is the noun that is asked for
-    """is was does has goes makes takes gives comes lives plays contains means gets says wants works
+    """is was do did does are were can will would should has have had goes makes takes gives comes lives plays contains means gets says wants works
     leads runs owns belongs uses sells begins starts ends shows holds stands needs keeps""".split()  # noqa: SIM905
 )
+_DETERMINERS = frozenset(("the", "a", "an", "both", "his", "her", "its", "their", "this", "these"))
 MAX_NOUN_WORDS = 4  # from the question word to the end of its noun
 _CHINESE = re.compile("哪些|有谁|列出|分别")
 
@@ -48,11 +49,12 @@ def asks_several(question: str) -> bool:
 
 def has_plural(text: str, limit: int) -> bool:
     """Check whether one of the first words is a plural; a singular verb ends the search."""
-    for word in _WORD.findall(text)[:limit]:
-        if word.lower() in _VERBS | _SINGULAR or word.lower().endswith(("'s", "’s")):
+    words = [word.lower() for word in _WORD.findall(text)]
+    for word, after in list(zip(words, [*words[1:], ""]))[:limit]:
+        if word in _VERBS | _SINGULAR or word.endswith(("'s", "’s")):
             return False
-        if is_plural(word.lower()):
-            return True
+        if is_plural(word):
+            return after not in _DETERMINERS  # "which bus stops the", "which square stops both"
     return False
 
 

@@ -8,12 +8,14 @@ and mails stay as the reader has read them.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from mnemic.store.answer.confidence import SpanFeatures
-from mnemic.store.answer.rank import SlotSpan
+from mnemic.store.answer.rank import SlotSpan, compute_name_overlap, compute_word_overlap
+from mnemic.store.answer.surroundings import NO_SURROUNDINGS, SPEAKER, Surroundings
+from mnemic.store.contract import MemorySlot
 from mnemic.store.retrieve.query_words import extract_words
 from mnemic.text.dates.absolute import find_dates
 from mnemic.text.dates.english import PRESENT
@@ -25,7 +27,7 @@ MIN_GAIN = 0.3  # of the question's words that another sentence must have more
 MIN_SHARED = 2  # words that it has at all
 PENALTY = 3.0  # log-odds that a span loses if its sentence has no word of the question, and another all
 MIN_SPEAKER_LINES = 2  # "Anna: …", of a conversation whose passage has no date
-BONUS = 2.0  # log-odds that it gains if it has all; a reader is unsure of the language of chats
+BONUS = 3.0  # log-odds that a time gains if its sentence has all; a reader is unsure of the language of chats
 TIME_WORDS = frozenset(("day", "date", "week", "weeke", "month", "year", "time", "days", "long", "ago"))
 STEM_LENGTH = 5  # characters: adopt, adopted
 _ASKS_TIME = re.compile(
@@ -46,7 +48,6 @@ def asks_time(question: str) -> bool:
 
 
 _LINE = re.compile(r"[^\n]*\S[^\n]*")
-_SPEAKER = re.compile(r"\W{0,3}[A-Z][\w .'’-]{0,30}: ")
 _STOP = re.compile(r"[.!?;]+[\"'”’)]*(?=\s|\Z)|[。！？；]")
 Candidates = list[tuple[SlotSpan, SpanFeatures]]
 
@@ -61,24 +62,37 @@ class Utterance(NamedTuple):
     overlap: float  # share of them
 
 
-def focus_on_times(question: str, candidates: Candidates | None) -> Candidates | None:
-    """Move the spans of a time question to the times of the event, in passages of conversations."""
+def focus_on_times(
+    question: str,
+    candidates: Candidates | None,
+    read_above: Callable[[MemorySlot], Surroundings] = lambda slot: NO_SURROUNDINGS,
+) -> Candidates | None:
+    """Move the spans of a time question to the times of the event, in passages of conversations.
+
+    ``read_above`` reads what names the speaker of a passage and stands above it.
+    """
     if candidates is None or not asks_time(question):
         return candidates
-    utterances = {span.slot.id: list_utterances(question, span.slot.passage.text) for span, _ in candidates}
+    slots = {span.slot.id: span.slot for span, _ in candidates}
+    above = {slot.id: read_above(slot) for slot in slots.values()}
+    utterances = {slot.id: list_utterances(question, slot.passage.text, above[slot.id]) for slot in slots.values()}
     best = max((row.overlap for rows in utterances.values() for row in rows if row.times), default=0.0)
     focused = []
     for span, features in candidates:
         if rows := utterances[span.slot.id] if span.end > span.start else []:
-            span, overlap = focus_on_time(span, rows)
-            log_odds = features.answer_log_odds + BONUS * overlap - PENALTY * (best - overlap)
-            features = features._replace(answer_log_odds=log_odds)
+            span, overlap, has_time = focus_on_time(span, rows)
+            context = [f"{above[span.slot.id].text}\n{span.slot.passage.text}"]
+            features = features._replace(
+                word_overlap=max(features.word_overlap, *compute_word_overlap(question, context)),
+                name_overlap=max(features.name_overlap, *compute_name_overlap(question, context)),
+                answer_log_odds=features.answer_log_odds + BONUS * overlap**2 * has_time - PENALTY * (best - overlap),
+            )
         focused.append((span, features))
     return focused
 
 
-def focus_on_time(span: SlotSpan, utterances: Sequence[Utterance]) -> tuple[SlotSpan, float]:
-    """Return the time that a span means, and the overlap of its sentence with the question."""
+def focus_on_time(span: SlotSpan, utterances: Sequence[Utterance]) -> tuple[SlotSpan, float, bool]:
+    """Return the time that a span means, its sentence's overlap, and whether it is a time."""
     around = [row for row in utterances if row.span.start < span.end and span.start < row.span.end]
     below = [row for row in utterances if row.head.start < span.end and span.start < row.head.end]
     row = around[0] if around else max(below, key=lambda row: row.overlap, default=None)
@@ -87,18 +101,20 @@ def focus_on_time(span: SlotSpan, utterances: Sequence[Utterance]) -> tuple[Slot
     if best and (row is None or best.overlap >= row.overlap + MIN_GAIN):
         row = best
     if row is None or not row.times:
-        return span, row.overlap if row else 0.0
+        return span, row.overlap if row else 0.0, False
     inside = [time for time in row.times if time.start < span.end and span.start < time.end]
     time = (inside or row.times)[0]
-    return span._replace(start=time.start, end=time.end), row.overlap
+    return span._replace(start=time.start, end=time.end), row.overlap, True
 
 
-def list_utterances(question: str, text: str) -> list[Utterance]:
+def list_utterances(question: str, text: str, above: Surroundings = NO_SURROUNDINGS) -> list[Utterance]:
     """List the sentences of a conversation, journal or mail; none of another text."""
     dates = find_dates(text)
     heads = [find_head(text, stamp) for stamp in find_stamps(text, dates)]
-    if not heads and sum(bool(_SPEAKER.match(line.group())) for line in _LINE.finditer(text)) < MIN_SPEAKER_LINES:
+    num_speakers = sum(bool(SPEAKER.match(line.group())) for line in _LINE.finditer(text))
+    if not heads and not above.is_dated and num_speakers < MIN_SPEAKER_LINES:
         return []
+    above_stems = stem_words(above.text) if above.text.strip() else frozenset()
     question_stems = stem_words(question) - TIME_WORDS or stem_words(question)
     tense = None if PRESENT.search(question) else guess_tense(question)
     times = [time for time in find_times(text, dates) if fits_tense(time, tense)]
@@ -106,8 +122,8 @@ def list_utterances(question: str, text: str) -> list[Utterance]:
     bounds = [Span(0, 0), *heads, Span(len(text), len(text))]
     for head, after in pairwise(bounds):
         for line in _LINE.finditer(text, head.end, max(after.start, head.end)):
-            speaker = _SPEAKER.match(line.group())
-            named_stems = stem_words(text[head.start : head.end] + (speaker.group() if speaker else ""))
+            speaker = SPEAKER.match(line.group())
+            named_stems = above_stems | stem_words(text[head.start : head.end] + (speaker.group() if speaker else ""))
             for span in split_utterances(text, Span(*line.span())):
                 stems = question_stems & (named_stems | stem_words(text[span.start : span.end]))
                 inside = tuple(time for time in times if span.start <= time.start < span.end)
