@@ -124,7 +124,7 @@ class RankedAnswer(Quotation):
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedDate:
-    """The date of a relative time such as "yesterday", with the date that it is counted from."""
+    """The date of a relative time, with the date that it is counted from."""
 
     words: str  # the relative time, verbatim
     start: int  # its offsets in the passage of the answer

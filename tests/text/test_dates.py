@@ -161,6 +161,8 @@ def test_weekdays_on_every_day_of_the_week(offset: int) -> None:
         ("last summer", "2022-06/2022-08"),
         ("last winter", "2022-12/2023-02"),
         ("in March", "2023-03"),
+        ("in May", "2023-05"),
+        ("back in May", "2022-05"),
         ("Friday last week", "2023-05-05"),
         ("three weeks ago on Friday", "2023-04-21"),
         ("the week before 9 June 2023", "2023-05-29/2023-06-04"),

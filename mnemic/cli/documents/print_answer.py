@@ -27,8 +27,8 @@ def print_answer(answer: "Answer", limit: int) -> None:
         if answer.date is not None:
             fields["date"] = f"{answer.date.text}  ({format_basis(answer.date)})"
         for number, item in enumerate(answer.items, start=1):
-            place = format_citation(item.evidence.name, item.evidence.page, item.line)
-            fields[f"item {number}"] = f"{join_lines(item.text)}  ({place})"
+            citation = format_citation(item.evidence.name, item.evidence.page, item.line)
+            fields[f"item {number}"] = f"{join_lines(item.text)}  ({citation})"
         if answer.kind == "span":
             fields["confidence"] = f"{answer.score:.2f}{format_alternatives('next', answer.ranked[1:])}"
         fields["from"] = f"{format_citation(best.name, best.page, answer.line)} (document {best.document})"

@@ -61,10 +61,10 @@ def iterate_stamps(
     for stamp in [*after_key, *reversed(above)]:
         if dates_position(text, stamp, is_quoted=is_quoted):
             yield slot, stamp
-    for other in iterate_slots_above(store, document, slot):
-        for stamp in reversed(find_stamps(other.passage.text)):
-            if dates_position(other.passage.text, stamp, is_quoted=is_quoted):
-                yield other, stamp
+    for higher_slot in iterate_slots_above(store, document, slot):
+        for stamp in reversed(find_stamps(higher_slot.passage.text)):
+            if dates_position(higher_slot.passage.text, stamp, is_quoted=is_quoted):
+                yield higher_slot, stamp
 
 
 def is_in_row(text: str, stamp: DateMention) -> bool:
@@ -86,18 +86,18 @@ def iterate_slots_above(store: Store, document: Document, slot: MemorySlot) -> I
     where = f"WHERE document = ? AND number < ? ORDER BY number DESC LIMIT {BATCH}"
     number = slot.number
     for _ in range(MAX_PASSAGES // BATCH):
-        slots = sorted(store.read_slots(where, document.id, number), key=lambda other: -other.number)
-        for other in slots:
-            if document.kind in SINGLE_MAILS and other.passage.page != slot.passage.page:
+        slots = sorted(store.read_slots(where, document.id, number), key=lambda higher_slot: -higher_slot.number)
+        for higher_slot in slots:
+            if document.kind in SINGLE_MAILS and higher_slot.passage.page != slot.passage.page:
                 return
-            yield other
+            yield higher_slot
         if len(slots) < BATCH:
             return
         number = slots[-1].number
 
 
 def find_year(store: Store, document: Document, slot: MemorySlot, position: int) -> int | None:
-    """Find the year of a stamp without one: that of the nearest stamp above that has it."""
+    """Find the year of a stamp without one, in the nearest stamp above."""
     for _, stamp in iterate_stamps(store, document, slot, position):
         if stamp.year is not None:
             return stamp.year
@@ -114,7 +114,7 @@ def find_order(store: Store, document: Document) -> Order | None:
 
 
 def find_document_day(store: Store, document: Document) -> AnchorDay | None:
-    """Find the day of a document: in its name or title, or when it was remembered or changed."""
+    """Find the day of a document by its name, or its time."""
     is_note = document.kind == NOTE_KIND  # its title is the beginning of its text
     for name in () if is_note else (document.name, document.title):
         if days := find_name_days(name):
@@ -130,7 +130,7 @@ def find_document_day(store: Store, document: Document) -> AnchorDay | None:
 
 
 def find_name_days(name: str) -> tuple[date, ...]:
-    """Find the day in the name of a file, or in a title: "2023-05-08 standup.md", "20230508"."""
+    """Find the day in a name or a title, such as "2023-05-08 standup.md"."""
     base = re.split(r"[/\\]", name)[-1]
     base = re.sub(r"(?<!\d)((?:19|20)\d\d)[_.]?(0[1-9]|1[0-2])[_.]?([0-3]\d)(?!\d)", r" \1-\2-\3 ", base)
     days = [mention.read() for mention in find_dates(base.replace("_", " ")) if mention.day and mention.year]

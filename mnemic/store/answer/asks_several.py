@@ -23,7 +23,8 @@ _OF = re.compile(rf"(?i)\bwhich (?:{_NUMBER}|of (?:the|these|those)\b.* (?:are|w
 _COUNT = re.compile(rf"(?i)\b(?P<count>{_NUMBER})\b")
 _WORD = re.compile(r"[\w'’-]+")
 _VERBS = frozenset(  # after them no plural is the noun that is asked for
-    """is was do did does are were can will would should has have had goes makes takes gives comes lives plays contains means gets says wants works
+    """is was do did does are were can will would should has have had goes makes takes gives comes lives
+    plays contains means gets says wants works
     leads runs owns belongs uses sells begins starts ends shows holds stands needs keeps""".split()  # noqa: SIM905
 )
 _DETERMINERS = frozenset(("the", "a", "an", "both", "his", "her", "its", "their", "this", "these"))
@@ -48,7 +49,7 @@ def asks_several(question: str) -> bool:
 
 
 def has_plural(text: str, limit: int) -> bool:
-    """Check whether one of the first words is a plural; a singular verb ends the search."""
+    """Check whether a plural noun is among the first words."""
     words = [word.lower() for word in _WORD.findall(text)]
     for word, after in list(zip(words, [*words[1:], ""]))[:limit]:
         if word in _VERBS | _SINGULAR or word.endswith(("'s", "’s")):

@@ -1,4 +1,4 @@
-"""Split "Anna, Ben and Chloe" into its items, and complete it where a reader took one of them."""
+"""Split "Anna, Ben and Chloe" into items, also where a reader took one of them."""
 
 import re
 from collections.abc import Iterable
@@ -18,13 +18,13 @@ _EDGE = " \t\n\"'“”‘’*_()[]."
 
 
 def split_coordination(text: str, span: Span, sentence: Span) -> list[Span]:
-    """Split the coordination around a span of a sentence into items; one item if there is none."""
-    whole = grow_right(text, grow_left(text, span, sentence), sentence)
-    items, position = list[Span](), whole.start
-    for match in SEPARATOR.finditer(text, whole.start, whole.end):
+    """Split the coordination around a span into items; one if there is none."""
+    coordination = grow_right(text, grow_left(text, span, sentence), sentence)
+    items, position = list[Span](), coordination.start
+    for match in SEPARATOR.finditer(text, coordination.start, coordination.end):
         items.append(Span(position, match.start()))
         position = match.end()
-    items.append(Span(position, whole.end))
+    items.append(Span(position, coordination.end))
     return [item for item in (trim_item(text, item) for item in items) if item.end > item.start]
 
 
@@ -81,7 +81,7 @@ def grow_right(text: str, span: Span, sentence: Span) -> Span:
 
 
 def take_words(text: str, words: Iterable[Span], is_name: bool) -> Span | None:
-    """Join words up to one that no item has; of names, up to one in small letters."""
+    """Join words up to one that no item has."""
     item: Span | None = None
     for count, word in enumerate(words):
         content = text[word.start : word.end].strip(_EDGE + "!?").lower()

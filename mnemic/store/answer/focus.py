@@ -1,4 +1,4 @@
-"""Find the time of an event in conversations: in its own sentence, not in the head of a message.
+"""Find the time of an event in conversations, not that of its message.
 
 Of "[8 May 2023, 10:15] Anna: I moved yesterday" only "yesterday" says when she moved. A reader that
 was not trained on conversations often points at the date of the message, or at the time of another
@@ -67,7 +67,7 @@ def focus_on_times(
     candidates: Candidates | None,
     read_above: Callable[[MemorySlot], Surroundings] = lambda slot: NO_SURROUNDINGS,
 ) -> Candidates | None:
-    """Move the spans of a time question to the times of the event, in passages of conversations.
+    """Move spans of a time question to the times of events in conversations.
 
     ``read_above`` reads what names the speaker of a passage and stands above it.
     """
@@ -92,7 +92,7 @@ def focus_on_times(
 
 
 def focus_on_time(span: SlotSpan, utterances: Sequence[Utterance]) -> tuple[SlotSpan, float, bool]:
-    """Return the time that a span means, its sentence's overlap, and whether it is a time."""
+    """Return the time that a span means, its overlap, whether it is a time."""
     around = [row for row in utterances if row.span.start < span.end and span.start < row.span.end]
     below = [row for row in utterances if row.head.start < span.end and span.start < row.head.end]
     row = around[0] if around else max(below, key=lambda row: row.overlap, default=None)
@@ -137,7 +137,7 @@ def stem_words(text: str) -> frozenset[str]:
 
 
 def split_utterances(text: str, line: Span) -> list[Span]:
-    """Split a line after stops; a sentence that is split too often does no harm here."""
+    """Split a line after stops; one too many does no harm here."""
     ends = [match.end() for match in _STOP.finditer(text, line.start, line.end)]
     spans = map(Span, [line.start, *ends], [*ends, line.end])
     return [span for span in spans if text[span.start : span.end].strip()]

@@ -47,7 +47,7 @@ def find_items(
     names: Mapping[int, str],
     reader: Reader | None,
 ) -> list[SlotSpan]:
-    """Find the items that a question asks for; none if it asks for one thing, or has one answer.
+    """Find the items that a question asks for; none if there is only one.
 
     ``names`` has the names of the slots' documents. The score of items is the confidence that they
     are meant: that of the best answer, or higher if a heading says so.
@@ -70,7 +70,7 @@ def find_items(
 
 
 def promote_items(items: Sequence[SlotSpan], answers: list[SlotSpan]) -> list[SlotSpan]:
-    """Put the first of the items before the answers, unless the best answer is among them."""
+    """Put the first item before the answers, unless the best is an item."""
     has_answer = any(
         item.slot == answer.slot and covers(item, Span(*answer[1:3])) for answer in answers[:1] for item in items
     )
@@ -119,9 +119,9 @@ class ListQuery:
         """Yield the values of each key that is asked for, or that the answer has."""
         values = list(list_values(slot))
         around = [value for value in values if slot.id == best.slot.id and covers(best, value.span)]
-        asked = {value.key_words for value in values if value.key_words & self.words}
+        asked_keys = {value.key_words for value in values if value.key_words & self.words}
         for key_words in dict.fromkeys(value.key_words for value in values):
-            if key_words not in asked and not any(value.key_words == key_words for value in around):
+            if key_words not in asked_keys and not any(value.key_words == key_words for value in around):
                 continue
             spans, overlap = choose_rows(self.words, slot, [value for value in values if value.key_words == key_words])
             if all(list_words(slot.passage.text[slice(*span)]) & self.words for span in spans):
@@ -129,7 +129,7 @@ class ListQuery:
             context = self.words & list_words(self.get_context(slot))
             covered = len(overlap) + CONTEXT_WEIGHT * len(context - overlap)
             items = [SlotSpan(slot, *span, best.score) for span in spans]
-            yield self.rate_items(best, items, covered / max(len(self.words), 1) if key_words in asked else 0.0)
+            yield self.rate_items(best, items, covered / max(len(self.words), 1) if key_words in asked_keys else 0.0)
 
 
 def find_sentence_text(span: SlotSpan) -> str:
@@ -168,7 +168,7 @@ def find_blocks(slot: MemorySlot) -> Iterator[ListBlock]:
 
 
 def find_kind(content: str) -> str:
-    """Return what kind of item a unit is; empty: none, as a sentence or a lead line."""
+    """Return the kind of item that a unit is; empty: it is none."""
     if mark := _MARK.match(content):
         return mark["bullet"] or "number"
     is_line = content[-1] not in ".!?:。！？：" and len(content.split()) <= MAX_LINE_WORDS and ": " not in content
@@ -190,16 +190,16 @@ def choose_rows(
     """Choose the values in rows with most words of a question; return these words, too."""
     text = slot.passage.text
     overlaps = [question_words & (list_words(text[slice(*value.unit)]) | value.key_words) for value in column]
-    most = max(overlaps, key=len)
-    spans = [value.span for value, overlap in zip(column, overlaps) if len(overlap) == len(most)]
+    best_overlap = max(overlaps, key=len)
+    spans = [value.span for value, overlap in zip(column, overlaps) if len(overlap) == len(best_overlap)]
     if len(spans) == 1:  # a single line "Members: Anna, Ben"
         spans = split_coordination(text, spans[0], spans[0])
-    return spans, most
+    return spans, best_overlap
 
 
-def covers(span: SlotSpan, other: Span) -> bool:
+def covers(span: SlotSpan, second: Span) -> bool:
     """Check whether two spans of a passage overlap."""
-    return other.start < span.end and span.start < other.end
+    return second.start < span.end and span.start < second.end
 
 
 def list_coordinated_items(best: SlotSpan) -> list[SlotSpan]:

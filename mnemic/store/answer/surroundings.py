@@ -1,4 +1,4 @@
-"""Find what names the speaker of a passage but stands above it: the head of a mail, a title.
+"""Find what names the speaker of a passage from above it.
 
 In a mail or a journal a passage says "I", and its sentences have no name: it is in the lines "From"
 and "To", or in the first line.
@@ -31,7 +31,7 @@ NO_SURROUNDINGS = Surroundings("", is_dated=False)
 
 
 def read_surroundings(store: Store, slot: MemorySlot) -> Surroundings:
-    """Read the head of the mail that has a passage, or the title and first line of its document."""
+    """Read the head of a passage's mail, or its document's title and first line."""
     document = store.get_document(slot.document)
     if document is None:
         return NO_SURROUNDINGS
@@ -42,6 +42,6 @@ def read_surroundings(store: Store, slot: MemorySlot) -> Surroundings:
     line = first[:MAX_LINE_LENGTH].split("\n")[0]
     if SPEAKER.match(line) or find_stamps(line):
         line = ""  # a message, which says nothing of others
-    near = islice(iterate_slots_above(store, document, slot), MAX_DATED_PASSAGES)
-    is_dated = any(find_stamps(other.passage.text) for other in near)
+    slots_above = islice(iterate_slots_above(store, document, slot), MAX_DATED_PASSAGES)
+    is_dated = any(find_stamps(slot_above.passage.text) for slot_above in slots_above)
     return Surroundings(f"{document.title}\n{line}", is_dated)

@@ -28,7 +28,7 @@ AMBIGUOUS_NOTE = "day and month cannot be told apart in this document: {text}"
 def resolve_date(
     store: Store, question: str, answer: SlotSpan | None, hops: Sequence[Hop], filters: Filters
 ) -> ResolvedDate | None:
-    """Resolve the relative time of an answer; None if it has none, or if it is too vague."""
+    """Resolve the relative time of an answer; None: none, or too vague."""
     document = store.get_document(answer.slot.document) if answer is not None else None
     if answer is None or document is None or not asks_time(question):
         return None
@@ -56,7 +56,7 @@ def resolve_date(
 
 
 def describe_date(date: ResolvedDate | None) -> list[str]:
-    """Return the notes on a date that need not be right: of a file's time, or one of two."""
+    """Return notes on a date that need not be right."""
     if date is None:
         return []
     notes = [FILE_NOTE] if date.source == "file" else []
@@ -66,22 +66,22 @@ def describe_date(date: ResolvedDate | None) -> list[str]:
 def find_narrated_day(
     times: Sequence[TimeSpan], time: TimeSpan, anchor: AnchorDay | None, slot: MemorySlot, tense: Tense
 ) -> AnchorDay | None:
-    """Find the day that "the next day" is counted from: the time that was named before it.
+    """Find the day that "the next day" is counted from.
 
-    Without one, "the week before" is counted from the day on which it was said, and "the next day"
-    from none.
+    It is the time that was named before. Without one, "the week before" is counted from the day on
+    which it was said, and "the next day" from none.
     """
     day = anchor.readings[0] if anchor else None
     opening = anchor.span.end if anchor and anchor.span and anchor.slot and anchor.slot.id == slot.id else 0
-    for other in reversed(times):
-        if opening <= other.start and other.end <= time.start and not other.is_anaphoric:
-            base = resolve_time(other, Clock(day or date.max, tense)) if day or not other.is_relative else None
+    for previous in reversed(times):
+        if opening <= previous.start and previous.end <= time.start and not previous.is_anaphoric:
+            base = resolve_time(previous, Clock(day or date.max, tense)) if day or not previous.is_relative else None
             if base is None:
                 return None  # it is counted from a time that nobody knows
             later = resolve_time(time, Clock(base.last, tense))
             is_later = later is not None and later.last >= base.last
             readings = (base.last if is_later else base.first,)
-            return AnchorDay(readings, "text", slot, Span(other.start, other.end))
+            return AnchorDay(readings, "text", slot, Span(previous.start, previous.end))
     period = resolve_time(time, Clock(day, tense)) if day else None
     return anchor if day and period and period.first < day else None
 
@@ -99,7 +99,7 @@ def cite_anchor(store: Store, anchor: AnchorDay, hops: Sequence[Hop], filters: F
 def make_resolved(
     text: str, time: TimeSpan, periods: Sequence[Period], anchor: AnchorDay, quotation: Quotation | None
 ) -> ResolvedDate:
-    """Make the date of a relative time; without a single ISO date if its day has two readings."""
+    """Make the date of a relative time, without ISO date if two are possible."""
     readings = list(dict.fromkeys(periods))
     return ResolvedDate(
         words=text[time.start : time.end],

@@ -1,1 +1,1 @@
-"""Dates in texts: absolute ones, times relative to a day, and lines that date what follows."""
+"""Find and resolve dates in texts."""

@@ -1,4 +1,4 @@
-"""Find dates that stand in a text: 8 May 2023, May 8th, 2023-05-08, 08/05/23, May 2023, 2023.
+"""Find dates that stand in a text: 8 May 2023, May 8th, 08/05/23, 2023.
 
 In 05/08/2023 the day may come first or second. ``decide_order`` looks at the other dates of the
 document; if they do not decide it, the date has two readings.
@@ -68,7 +68,7 @@ class DateMention(NamedTuple):
 
 
 def make_period(year: int | None, month: int | None, day: int | None) -> Period | None:
-    """Make the period of a year, month and day; None if there is no such day."""
+    """Make a year, month or day; None if there is no such day."""
     if year is None:
         return None
     try:
@@ -89,7 +89,9 @@ def find_dates(text: str) -> list[DateMention]:
     for number, pattern in enumerate(_PATTERNS):
         for match in pattern.finditer(text):
             mention = parse_match(match, is_numeric=number == _NUMERIC)
-            if mention and not any(other.start < mention.end and mention.start < other.end for other in mentions):
+            if mention and not any(
+                previous.start < mention.end and mention.start < previous.end for previous in mentions
+            ):
                 mentions.append(mention)
     return sorted(mentions)
 

@@ -1,4 +1,4 @@
-"""English words for times that are counted from a day: yesterday, last week, two days ago.
+"""Count English times from a day: yesterday, last week, two days ago.
 
 A time is as long as its unit: "two weeks ago" is a week (Monday to Sunday), "last month" a month.
 "Last Friday" is the last one before the day, "next Tuesday" the next after it; seasons are those of
@@ -128,7 +128,9 @@ def count_weekend(match: re.Match[str], clock: Clock) -> Period | None:
 
 
 def count_month(match: re.Match[str], clock: Clock) -> Period | None:
-    """Resolve "in May"."""
+    """Resolve "in May", and "back in May", which is never the month of the day."""
+    if match.group().lower().startswith("back"):
+        return find_month(clock, parse_month(match["month"]) or 1, -1)
     return find_month_near(clock, parse_month(match["month"]) or 1)
 
 

@@ -1,4 +1,4 @@
-"""Periods of the calendar: a day, a week, a month, a year, or any other range of days."""
+"""Make periods of the calendar, such as a day, a week or a month."""
 
 from calendar import monthrange
 from datetime import date, timedelta
@@ -61,9 +61,9 @@ class Period(NamedTuple):
             num_equal += 1
         return f"{' '.join(first[: len(first) - num_equal])} to {' '.join(last)}"
 
-    def contains(self, other: "Period") -> bool:
+    def contains(self, period: "Period") -> bool:
         """Check whether another period lies within this one."""
-        return self.first <= other.first and other.last <= self.last
+        return self.first <= period.first and period.last <= self.last
 
 
 def make_day(day: date) -> Period:
@@ -99,6 +99,6 @@ def shift_months(day: date, months: int) -> Period:
 
 
 def find_weekday(day: date, weekday: int, *, after: bool) -> Period:
-    """Return the first such weekday after a day, or the last before it; never the day itself."""
+    """Return the next such weekday after a day, or the last before it."""
     distance = (weekday - day.weekday()) % 7 or 7 if after else -((day.weekday() - weekday) % 7 or 7)
     return make_day(day + timedelta(distance))

@@ -1,4 +1,4 @@
-"""Find times that are counted from a day, and resolve them to a period of the calendar.
+"""Find times that are counted from a day, and resolve them.
 
 >>> from datetime import date
 >>> (time,) = find_times("We went to the museum last week.")
@@ -22,7 +22,7 @@ RULES: tuple[Rule, ...] = (*english.RULES, *chinese.RULES)
 
 
 class TimeSpan(NamedTuple):
-    """A time in a text, and what resolves it: a rule, or a date without its year.
+    """A time in a text, with the rule or the date that resolves it.
 
     ``base`` is the time that it is counted from, if the text names it: "two days before Friday".
     """
@@ -48,14 +48,14 @@ class TimeSpan(NamedTuple):
 
 
 def find_times(text: str, dates: Sequence[DateMention] | None = None) -> list[TimeSpan]:
-    """Find the times of a text, relative ones and dates, in order; of several, the longest."""
+    """Find the times of a text, relative ones and dates, in order."""
     spans = [TimeSpan(mention.start, mention.end, None, mention=mention) for mention in dates or find_dates(text)]
     for rule in RULES:
         spans += [TimeSpan(*match.span(), match, rule) for match in rule.pattern.finditer(text)]
     spans.sort(key=lambda span: (span.start - span.end, span.start))
     disjoint: list[TimeSpan] = []
     for span in spans:
-        if all(span.end <= other.start or other.end <= span.start for other in disjoint):
+        if all(span.end <= longer.start or longer.end <= span.start for longer in disjoint):
             disjoint.append(span)
     return join_times(text, sorted(disjoint, key=lambda span: span.start))
 
@@ -84,7 +84,7 @@ def match_head(text: str, first: TimeSpan, second: TimeSpan) -> re.Match[str] | 
 
 
 def match_weekday(text: str, first: TimeSpan, second: TimeSpan) -> re.Match[str] | None:
-    """Match the weekday of two times that are a weekday and its week: "Friday last week"."""
+    """Match the weekday of a weekday and its week: "Friday last week"."""
     if first.base or second.base or second.start - first.end > len(", of "):
         return None
     if has_week_unit(second) and (match := english.WEEKDAY_OF.fullmatch(text, first.start, second.start)):
@@ -136,7 +136,7 @@ def resolve_joined(span: TimeSpan, clock: Clock) -> Period | None:
 
 
 def fits_tense(span: TimeSpan, tense: Tense) -> bool:
-    """Check that a time is not to come if the event is past, and not past if it is to come."""
+    """Check that a time fits an event that is past or to come."""
     if tense is None or not span.is_relative or span.is_anaphoric:
         return True
     period = resolve_time(span, Clock(ANY_DAY, tense))
@@ -144,7 +144,7 @@ def fits_tense(span: TimeSpan, tense: Tense) -> bool:
 
 
 def guess_tense(*texts: str) -> Tense:
-    """Guess from the verbs whether an event is past or to come; the first text that says it.
+    """Guess from the verbs of texts whether an event is past or to come.
 
     >>> guess_tense("When did Anna come?"), guess_tense("When is the meeting?")
     ('past', 'future')

@@ -1,4 +1,4 @@
-"""What a rule for relative times is: a pattern, and a function from a clock to a period."""
+"""Define rules for relative times: a pattern, and how it is resolved."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ Tense: TypeAlias = Literal["past", "future"] | None
 
 
 class Clock(NamedTuple):
-    """What a relative time is counted from: a day, and whether the event is past or to come."""
+    """A day to count from, and whether the event is past or to come."""
 
     day: date
     tense: Tense = None
@@ -21,7 +21,7 @@ Counting: TypeAlias = Callable[[re.Match[str], Clock], Period | None]
 
 
 class Rule(NamedTuple):
-    """A pattern of words, and how a match is resolved; None: too vague to be resolved.
+    """A pattern of words, and how a match is resolved.
 
     An anaphoric time ("the next day") is counted from the time that the text named before, another
     from the day on which it was said.

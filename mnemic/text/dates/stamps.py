@@ -67,7 +67,7 @@ def is_stamp(text: str, mention: DateMention) -> bool:
 
 
 def follows_label(label: str, filler: str, rest: str, *, has_time: bool) -> bool:
-    """Check whether a date with words before it ends a heading, or belongs to a speaker."""
+    """Check whether a date behind words ends a heading or names a message."""
     if len(label.split()) > MAX_LABEL_WORDS or re.search(r"[.!?]\s", label):
         return False
     in_brackets = bool(re.search(r"[(\[<]", filler))

@@ -77,7 +77,7 @@ def find_weekend_near(clock: Clock) -> Period | None:
 
 
 def find_month(clock: Clock, month: int, number: int) -> Period:
-    """Return the n-th such month after that of the day, or before it; 0: in the same year."""
+    """Return the n-th such month after or before; 0: in the same year."""
     if number > 0:
         number -= month > clock.day.month
     elif number < 0:
@@ -93,7 +93,7 @@ def find_month_near(clock: Clock, month: int) -> Period | None:
 
 
 def find_season(clock: Clock, season: str, number: int) -> Period:
-    """Return the last season before the day (-1), the next (1), or that of the year (0)."""
+    """Return the last such season (-1), the next (1), or this year's (0)."""
     year = clock.day.year - (season == "winter" and clock.day.month < 3)
     seasons = [make_months(year + step, SEASONS[season], 3) for step in (-1, 0, 1)]
     if number < 0:
