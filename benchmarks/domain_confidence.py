@@ -34,9 +34,10 @@ from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.evaluate.intervals import wilson_interval
 from mnemic.evaluate.metrics import answer_f1, exact_match
 from mnemic.reproduce.domains_table import has_questions, read_domain
-from mnemic.store.answer.ask import AskOptions, read_passages, retrieve_in_hops
+from mnemic.store.answer.ask import AskOptions, retrieve_in_hops
 from mnemic.store.answer.confidence import FITTED, MIN_CONFIDENCE, ConfidenceModel
 from mnemic.store.answer.rank import normalize_answer
+from mnemic.store.answer.read import read_passages
 
 NUM_BINS, SURE = 10, 0.8
 Case = dict[str, Any]

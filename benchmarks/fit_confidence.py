@@ -30,9 +30,10 @@ from torch import Tensor
 from mnemic import Memory
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.evaluate.metrics import answer_f1, exact_match
-from mnemic.store.answer.ask import AskOptions, read_passages, retrieve_in_hops
+from mnemic.store.answer.ask import AskOptions, retrieve_in_hops
 from mnemic.store.answer.confidence import ConfidenceModel, SpanFeatures
 from mnemic.store.answer.rank import normalize_answer
+from mnemic.store.answer.read import read_passages
 
 CONFIDENCES = [number / 100 for number in range(1, 100)]
 MAX_ITERATIONS = 200

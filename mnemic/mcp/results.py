@@ -49,6 +49,29 @@ class CandidateResult(BaseModel):
     evidence: EvidenceResult
 
 
+class AnchorResult(BaseModel):
+    """The date that a relative time is counted from, with its sentence."""
+
+    text: str = Field(description="Verbatim.")
+    line: int
+    box: list[float] | None = None
+    start: int = 0
+    end: int = 0
+    evidence: EvidenceResult
+
+
+class DateResult(BaseModel):
+    """The date of a relative time in an answer, such as "yesterday"."""
+
+    words: str = Field(description="The relative time, verbatim.")
+    start: int = 0
+    end: int = 0
+    iso: str = Field(description="2023-05-07, 2023-05, 2023, or a range first/last; empty: two dates are possible.")
+    text: str
+    source: Literal["text", "name", "remembered", "file"] = Field(description="Where the day comes from.")
+    anchor: AnchorResult | None = Field(description="The date that it is counted from; null: not in a sentence.")
+
+
 class AskResult(QuotingResult):
     """An answer with its evidence; the fields from ``start`` on come with full detail."""
 
@@ -58,6 +81,8 @@ class AskResult(QuotingResult):
     box: list[float] | None = Field(default=None, description="Box on the page, around the lines of the answer.")
     score: float = Field(description="Confidence: the probability that the answer is right.")
     evidence: list[EvidenceResult] = Field(description="Best first; the answer quotes the first.")
+    date: DateResult | None = Field(default=None, description="Of a relative time in the answer.")
+    items: list[CandidateResult] = Field(default=[], description="If the question asks for several answers.")
     notes: list[str] = []
     start: int = 0
     end: int = 0

@@ -11,7 +11,7 @@ from mnemic._lazy import lazy_names
 if TYPE_CHECKING:
     from mnemic.store.answer.ask import AskOptions
     from mnemic.store.answer.confidence import AnswerSpan, Reader
-    from mnemic.store.answers import Answer, Evidence, Hit, RankedAnswer
+    from mnemic.store.answers import Answer, Evidence, Hit, RankedAnswer, ResolvedDate
     from mnemic.store.contract import CheckReport, Document, StoreError
     from mnemic.store.engines import ENGINES
     from mnemic.store.ingest.forget import ForgetResult
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "mnemic.store.answer.ask": ["AskOptions"],
     "mnemic.store.answer.confidence": ["Reader", "AnswerSpan"],
-    "mnemic.store.answers": ["Answer", "Evidence", "Hit", "RankedAnswer"],
+    "mnemic.store.answers": ["Answer", "Evidence", "Hit", "RankedAnswer", "ResolvedDate"],
     "mnemic.store.contract": ["CheckReport", "Document", "StoreError"],
     "mnemic.store.engines": ["ENGINES"],
     "mnemic.store.ingest.forget": ["ForgetResult"],
@@ -42,5 +42,5 @@ if not TYPE_CHECKING:  # a type checker would accept any name
 __all__ = [
     "ENGINES", "Answer", "AnswerSpan", "AskOptions", "CheckReport", "Document", "Embedder", "Evidence",
     "ForgetResult", "HashedNgrams", "Hit", "Memory", "PostgresStore", "RankedAnswer", "Reader",
-    "RememberStep", "SQLiteStore", "Store", "StoreError", "count_unread",
+    "RememberStep", "ResolvedDate", "SQLiteStore", "Store", "StoreError", "count_unread",
 ]  # fmt: skip

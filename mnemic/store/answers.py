@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from mnemic.text.documents import Box, Sentence
 
 AnswerKind: TypeAlias = Literal["span", "sentence"]
+DaySource: TypeAlias = Literal["text", "name", "remembered", "file"]
+DAY_SOURCES: dict[DaySource, str] = {
+    "text": "a date in the document",
+    "name": "the date in the document's name",
+    "remembered": "the day when the note was remembered",
+    "file": "the day when the file was last changed, for want of a date in it",
+}
 NUM_SHOWN = 5  # sentences of evidence, or passages of a search, by default
 
 
@@ -74,32 +81,65 @@ class Evidence:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RankedAnswer:
-    """One of several answers, with the sentence that it quotes."""
+class Quotation:
+    """A span of a sentence of a document."""
 
     start: int  # offsets in the passage of its evidence
     end: int
-    score: float  # as ``Answer.score``
     evidence: Evidence
 
     def __repr__(self) -> str:
-        citation = format_citation(self.evidence.name, self.evidence.page, self.line)
-        return f"<RankedAnswer {shorten_text(self.text)} ({self.score:.2f}) from {citation}>"
+        return f"<{type(self).__name__} {shorten_text(self.text)} from {self.citation}>"
 
     @property
     def text(self) -> str:
-        """The text of the answer, verbatim."""
+        """The text of the quotation, verbatim."""
         return self.evidence.passage[self.start : self.end]
 
     @property
     def line(self) -> int:
-        """The line of the answer in the original; 0: it has no lines."""
+        """The line of the quotation in the original; 0: it has no lines."""
         return self.evidence.line_of(self.start)
 
     @property
+    def citation(self) -> str:
+        """The document, and the page or line of the quotation."""
+        return format_citation(self.evidence.name, self.evidence.page, self.line)
+
+    @property
     def box(self) -> "Box | None":
-        """The box around the lines of the answer; None: no picture."""
+        """The box around the lines of the quotation; None: no picture."""
         return self.evidence.box_of(self.start, self.end)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RankedAnswer(Quotation):
+    """One of several answers, with the sentence that it quotes."""
+
+    score: float  # as ``Answer.score``
+
+    def __repr__(self) -> str:
+        return f"<RankedAnswer {shorten_text(self.text)} ({self.score:.2f}) from {self.citation}>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedDate:
+    """The date of a relative time, with the date that it is counted from."""
+
+    words: str  # the relative time, verbatim
+    start: int  # its offsets in the passage of the answer
+    end: int
+    iso: str  # 2023-05-07, 2023-05, 2023, or a range first/last; empty: the text names two
+    text: str  # "7 May 2023", "1 to 7 May 2023"; "7 May 2023 or 4 August 2023" where 05/08 is open
+    source: DaySource  # of the day on which it was said
+    anchor: Quotation | None  # the date that it is counted from; None: no sentence has it
+
+    @property
+    def basis(self) -> str:
+        """The relative time and what it is counted from, as a text."""
+        if self.anchor is not None:
+            return f"“{self.words}”, counted from “{self.anchor.text}”, {self.anchor.citation}"
+        return f"“{self.words}”, counted from {DAY_SOURCES[self.source]}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -132,6 +172,8 @@ class Answer:
     looked: int  # passages in memory, all of which were searched
     read: int  # passages that were read sentence by sentence
     notes: tuple[str, ...] = ()
+    date: ResolvedDate | None = None  # of a relative time in the answer, if the question asks for a time
+    items: tuple[RankedAnswer, ...] = ()  # two or more, if the question asks for several answers
 
     def __repr__(self) -> str:
         if not self.has_answer:
@@ -146,8 +188,10 @@ class Answer:
         last = max(self.end, evidence.end)
         before, after = evidence.passage[evidence.start : self.start], evidence.passage[self.end : last]
         quotation = f"{escape(before)}<mark>{escape(self.text)}</mark>{escape(after)}"
+        date = f" = {escape(self.date.text)} <small>{escape(self.date.basis)}</small>" if self.date else ""
+        items = "".join(f"<li>{escape(item.text)} <small>{escape(item.citation)}</small></li>" for item in self.items)
         return (
-            f"<p><b>{escape(self.text)}</b> ({self.score:.2f})</p>"
+            f"<p><b>{escape(self.text)}</b>{date} ({self.score:.2f})</p>{f'<ul>{items}</ul>' if items else ''}"
             f"<blockquote>{quotation}<br><small>{escape(self.citation)}</small></blockquote>"
         )
 
@@ -210,13 +254,22 @@ def answer_to_dict(answer: Answer) -> dict[str, Any]:
     fields = asdict(answer) | {"answer": answer.text or None, "line": answer.line or None, "box": answer.box}
     fields["evidence"] = [evidence_to_dict(evidence) for evidence in answer.evidence]
     fields["ranked"] = [ranked_to_dict(ranked) for ranked in answer.ranked]
+    fields["items"] = [ranked_to_dict(item) for item in answer.items]
+    if answer.date is not None and answer.date.anchor is not None:
+        fields["date"]["anchor"] = quotation_to_dict(answer.date.anchor)
     return {key: fields[key] for key in ("question", "answer", *fields) if key != "text"}
 
 
 def ranked_to_dict(ranked: RankedAnswer) -> dict[str, Any]:
     """Convert an answer of the ranking to a dict for JSON."""
-    fields = {"answer": ranked.text, "line": ranked.line, "box": ranked.box} | asdict(ranked)
-    return fields | {"evidence": evidence_to_dict(ranked.evidence)}
+    fields = {"answer" if key == "text" else key: value for key, value in quotation_to_dict(ranked).items()}
+    return fields | {"score": ranked.score, "evidence": fields["evidence"]}
+
+
+def quotation_to_dict(quotation: Quotation) -> dict[str, Any]:
+    """Convert a quotation to a dict for JSON."""
+    fields = {name: getattr(quotation, name) for name in ("text", "line", "box", "start", "end")}
+    return fields | {"evidence": evidence_to_dict(quotation.evidence)}
 
 
 def evidence_to_dict(evidence: Evidence) -> dict[str, Any]:

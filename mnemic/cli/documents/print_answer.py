@@ -7,9 +7,11 @@ from mnemic.cli.documents.common import format_citation
 from mnemic.cli.render.console import Styled, print_fields, print_text
 from mnemic.cli.render.evidence_table import EvidenceRow, print_evidence
 from mnemic.cli.render.format import join_lines
+from mnemic.store.answers import DAY_SOURCES
 
 if TYPE_CHECKING:
     from mnemic.store import Answer, Evidence, RankedAnswer
+    from mnemic.store.answers import ResolvedDate
 
 MAX_ALTERNATIVES = 3  # other answers to print
 MIN_ALTERNATIVE = 0.05  # less likely alternatives are not printed
@@ -22,6 +24,11 @@ def print_answer(answer: "Answer", limit: int) -> None:
     if answer.has_answer:
         best = answer.evidence[0]
         fields["answer"] = Styled(join_lines(answer.text), "bold")
+        if answer.date is not None:
+            fields["date"] = f"{answer.date.text}  ({format_basis(answer.date)})"
+        for number, item in enumerate(answer.items, start=1):
+            citation = format_citation(item.evidence.name, item.evidence.page, item.line)
+            fields[f"item {number}"] = f"{join_lines(item.text)}  ({citation})"
         if answer.kind == "span":
             fields["confidence"] = f"{answer.score:.2f}{format_alternatives('next', answer.ranked[1:])}"
         fields["from"] = f"{format_citation(best.name, best.page, answer.line)} (document {best.document})"
@@ -32,6 +39,15 @@ def print_answer(answer: "Answer", limit: int) -> None:
     rows = [build_row(answer, evidence, is_first=not rank) for rank, evidence in enumerate(answer.evidence[:limit])]
     print_evidence(rows, title_weights(answer, rows))
     print_text(f"read {answer.read} of {answer.looked} passages sentence by sentence", style="dim")
+
+
+def format_basis(date: "ResolvedDate") -> str:
+    """Format the relative time of an answer, and the day that it is counted from."""
+    words = f"“{join_lines(date.words)}”, counted from"
+    if date.anchor is None:
+        return f"{words} {DAY_SOURCES[date.source]}"
+    evidence = date.anchor.evidence
+    return f"{words} “{date.anchor.text}”, {format_citation(evidence.name, evidence.page, date.anchor.line)}"
 
 
 def build_row(answer: "Answer", evidence: "Evidence", *, is_first: bool) -> EvidenceRow:

@@ -109,7 +109,9 @@ def list_words(text: str) -> frozenset[str]:
 
 
 def strip_plural(word: str) -> str:
-    """Return a word without the s of its plural."""
+    """Return a word without the ending of its plural."""
+    if len(word) > 4 and word.endswith("ies"):
+        return f"{word[:-3]}y"
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 

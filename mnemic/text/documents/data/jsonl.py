@@ -1,6 +1,7 @@
 """Read JSON lines: the texts of each record, with their positions in the file."""
 
 import json
+import re
 from collections.abc import Iterator
 
 from mnemic.text.documents.data.json_scan import JSONValue, find_shifts, scan_values
@@ -11,6 +12,10 @@ from mnemic.text.documents.piece import Anchor, DocumentError, DocumentPart, Doc
 
 # The text of a record is in these fields; a record without them is a row of all its values.
 TEXT_FIELDS = ("title", "question", "text", "context", "content", "body", "abstract", "summary", "answer")
+# Of a message, who wrote it and when is read, too, in these fields; without a date, no name is.
+DATE_FIELDS = ("date", "time", "datetime", "timestamp", "ts", "created_at", "createdAt", "sent", "sent_at")
+NAME_FIELDS = ("from", "sender", "author", "user", "username", "name", "speaker", "to")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[/. ]\w{1,9}[/. ]\d{2,4}")
 MAX_NOTES = 5  # at most so many bad lines are reported one by one
 
 
@@ -41,9 +46,12 @@ def read_record(line: str, origin: int, number: int) -> Iterator[DocumentPiece]:
     if not isinstance(json.loads(line), dict):
         raise ValueError("it is another value")
     values = list(scan_values(line))
-    if texts := [
-        value for value in values if value.is_string and value.path[0] in TEXT_FIELDS and len(value.path) == 1
-    ]:
+    fields = [value for value in values if value.is_string and len(value.path) == 1]
+    is_message = any(value.path[0] in DATE_FIELDS and _DATE.match(value.value) for value in fields)
+    heads = (*DATE_FIELDS, *NAME_FIELDS) if is_message else ()
+    texts = [value for value in fields if value.path[0] in (*TEXT_FIELDS, *heads)]
+    if any(value.path[0] in TEXT_FIELDS for value in texts):
+        texts.sort(key=lambda value: (value.path[0] not in heads, value.path[0] not in DATE_FIELDS))
         yield build_paragraphs(line, texts, origin, number)
     else:
         yield from build_records(
