@@ -169,7 +169,7 @@ def write_folder(weights: dict[str, np.ndarray], folder: Path) -> None:
 def compare_states(model: Path, folder: Path) -> float | None:
     """Return the largest difference to onnxruntime's states; None if it is not installed."""
     try:
-        import onnxruntime
+        import onnxruntime  # type: ignore[import-untyped]
     except ImportError:
         return None
     from mnemic.encode.huggingface.read import load_encoder

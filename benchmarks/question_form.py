@@ -103,7 +103,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     rows = read_rows(args.squad, args.qa, args.seed)
-    forms = {"as it is": str, "lower case": str.lower, "normalized": normalize_question}
+    forms: dict[str, Callable[[str], str]] = {
+        "as it is": str,
+        "lower case": str.lower,
+        "normalized": normalize_question,
+    }
     report: dict[str, object] = {"questions": len(rows), "test": sum(is_test(article) for _, _, article in rows)}
     kinds = {
         "characters": character_grams,

@@ -41,7 +41,7 @@ PIECE_BYTES = 15 * MIB
 PROBE_STEPS, TINY_STEPS = 40, 4  # the second half is timed
 LOG_STEPS = 100  # steps per row of a log
 TINY = ["data.length=96", "data.overlap=16", "data.articles=2", "train.batch=8", "train.matmul=float32"]
-TINY_SOURCES = [
+TINY_SOURCES: list[dict[str, Any]] = [
     {"path": "qa/squad2_unanswerable_part.jsonl*", "domain": "wikipedia", "max_questions": 150},
     {"path": "squad/train-v1.1.json*", "domain": "wikipedia", "validation": 0.03, "max_questions": 150},
     {"path": "qa/covidqa_train.jsonl*", "weight": 3.0, "validation": 0.25, "max_questions": 60},
@@ -189,7 +189,7 @@ def train_reader(args: argparse.Namespace, name: str, recipe_name: str, start: P
 
     recipe = make_recipe(args, recipe_name, start)
     load_all(args, recipe)
-    training.load_data = lambda recipe: DATA["loaded"]  # type: ignore[assignment]
+    training.load_data = lambda recipe: DATA["loaded"]
     num_probe = TINY_STEPS if args.tiny else PROBE_STEPS
     probe = override(override(recipe, "train.steps", num_probe), "train.epochs", 1000)
     times: list[float] = []

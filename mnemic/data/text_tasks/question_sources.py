@@ -96,8 +96,8 @@ def read_source(source: QuestionSource, folder: Path, *, normalize: bool) -> lis
         name = path.name.partition(".")[0]
         examples += [row._replace(domain=source.domain or row.domain or name) for row in rows]
     if source.max_questions and len(examples) > source.max_questions:
-        rows = Random(0).sample(range(len(examples)), source.max_questions)
-        examples = [examples[row] for row in sorted(rows)]
+        selected = Random(0).sample(range(len(examples)), source.max_questions)
+        examples = [examples[index] for index in sorted(selected)]
     if normalize:
         examples = [example._replace(question=normalize_question(example.question)) for example in examples]
     return examples
