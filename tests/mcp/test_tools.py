@@ -4,14 +4,25 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_service import serve, text_of
 
 import mnemic
-from mnemic.mcp.results import UNTRUSTED, AskResult, EraseResult, ListResult, RememberResult, SearchResult, UpdateResult
-from mnemic.mcp.tools import BRIEF_KEYS
+from mnemic.mcp.arguments import AskArguments
+from mnemic.mcp.results import (
+    UNTRUSTED,
+    AskResult,
+    EraseResult,
+    ListResult,
+    RememberResult,
+    SearchResult,
+    UpdateResult,
+    to_payload,
+)
+from mnemic.mcp.tools import BRIEF_KEYS, ask_question
 from mnemic.store.answers import answer_to_dict
 
 pytestmark = pytest.mark.anyio
@@ -222,3 +233,21 @@ async def test_many_files_make_a_short_result(tmp_path: Path) -> None:
         page = await assistant.use("list", after=118)
         assert [document["id"] for document in page["documents"]] == [119, 120]
         assert "next_after" not in page
+
+
+def test_a_date_and_items_come_with_the_answer(tmp_path: Path) -> None:
+    with mnemic.Memory(tmp_path / "memory.db", embedder="none") as memory:
+        memory.note("[8 May 2023, 10:15] Anna: I sold the boat yesterday.")
+        memory.note("Ingredients of the soup:\n- leeks\n- white beans\n- ham\n")
+
+        def ask(question: str) -> dict[str, Any]:
+            return to_payload(ask_question(memory, AskArguments(question=question), lambda *progress: None))
+
+        answer = ask("When did Anna sell the boat?")
+        assert (answer["date"]["words"], answer["date"]["iso"]) == ("yesterday", "2023-05-07")
+        assert answer["date"]["anchor"]["text"] == "8 May 2023"
+        assert "weights" not in answer["date"]["anchor"]["evidence"]
+        assert "items" not in answer
+        answer = ask("What are the ingredients of the soup?")
+        assert [item["answer"] for item in answer["items"]] == ["leeks", "white beans", "ham"]
+        assert "date" not in answer

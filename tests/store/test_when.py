@@ -141,6 +141,13 @@ def test_the_time_of_a_file_is_used_last_and_said(tmp_path: Path) -> None:
     assert any("last change" in note for note in answer.notes)
 
 
+def test_a_date_without_a_year_is_not_guessed_from_the_time_of_a_file(tmp_path: Path) -> None:
+    answer = ask(tmp_path, "The boat will be sold on 30 June.", "30 June", "When will the boat be sold?")
+    assert (answer.text, answer.date, answer.notes) == ("30 June", None, ())
+    dated = "Velm, 8 May 2023\n\nThe boat will be sold on 30 June."
+    assert iso_of(ask(tmp_path, dated, "30 June", "When will the boat be sold?", "b.txt")) == "2023-06-30"
+
+
 def test_the_head_may_stand_many_passages_above_but_not_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

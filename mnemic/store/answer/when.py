@@ -45,8 +45,8 @@ def resolve_date(
     anchor = find_anchor(store, document, slot, time.start)
     if time.is_anaphoric:
         anchor = find_narrated_day(times, time, anchor, slot, tense)
-    if anchor is None:
-        return None
+    if anchor is None or (time.mention and anchor.source in ("remembered", "file")):
+        return None  # "30 June" in a lease says nothing of the year in which the file was changed
     periods = [resolve_time(time, Clock(day, tense)) for day in anchor.readings]
     if None in periods:
         return None
