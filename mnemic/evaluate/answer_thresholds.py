@@ -38,9 +38,14 @@ class ThresholdRow(NamedTuple):
 
 
 def evaluate_spans(network: nn.Module, dataset: TextDataset) -> list[SpanPrediction]:
-    """Answer all questions of a dataset and judge the best spans."""
+    """Answer all questions of a dataset and compare the best spans with the right answers."""
+    return compare_spans(dataset, predict_spans(network, dataset))
+
+
+def compare_spans(dataset: TextDataset, spans: Sequence[TokenSpan]) -> list[SpanPrediction]:
+    """Compare the span of each question with its right answers."""
     predictions = []
-    for index, span in enumerate(predict_spans(network, dataset)):
+    for index, span in enumerate(spans):
         example, text, exact, f1 = dataset.examples[index], quote_span(dataset, index, span), 0.0, 0.0
         if example.answers:
             exact, f1 = (metric(text, example.references) for metric in (metrics.exact_match, metrics.answer_f1))

@@ -8,7 +8,7 @@ from recipe_runs import train
 
 from mnemic.data.text_tasks.encode_windows import encode_questions
 from mnemic.data.text_tasks.examples import QuestionExample
-from mnemic.evaluate.text_metrics import compute_domain_metrics
+from mnemic.evaluate.answer_thresholds import compare_spans, summarize_domains
 from mnemic.respond.merge_windows import TokenSpan
 from mnemic.text import TOKENIZERS, WindowOptions
 
@@ -32,7 +32,7 @@ def test_each_domain_by_hand() -> None:
     tokenizer = TOKENIZERS["words"]([TEXT, "who ?"])
     dataset = encode_questions([row[0] for row in rows], tokenizer, WindowOptions(40, 4, "windows"))
     spans = [TokenSpan(0, first, last, 0.0, empty) for _, first, last, empty in rows]
-    metrics = compute_domain_metrics(dataset, spans)
+    metrics = summarize_domains(compare_spans(dataset, spans))
     assert metrics == {
         "f1, people": pytest.approx(2 * (2 / 5) * 1 / (2 / 5 + 1)),  # "Ann has cat and Bob"
         "exact, people": 0,
@@ -41,7 +41,7 @@ def test_each_domain_by_hand() -> None:
         "no answer AUROC, pets": 0.5,
     }
     one_domain = encode_questions([row[0] for row in rows[:3]], tokenizer, WindowOptions(40, 4, "windows"))
-    assert compute_domain_metrics(one_domain, spans[:3]) == {}
+    assert summarize_domains(compare_spans(one_domain, spans[:3])) == {}
 
 
 @pytest.mark.parametrize("kind", ["questions", "question-articles", "generated-documents"])
