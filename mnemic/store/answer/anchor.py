@@ -130,7 +130,7 @@ def find_document_day(store: Store, document: Document) -> AnchorDay | None:
 
 
 def find_name_days(name: str) -> tuple[date, ...]:
-    """Find the day in a name or a title, such as "2023-05-08 standup.md"."""
+    """Find the day in a name or a title, such as "2023-05-08 standup"."""
     base = re.split(r"[/\\]", name)[-1]
     base = re.sub(r"(?<!\d)((?:19|20)\d\d)[_.]?(0[1-9]|1[0-2])[_.]?([0-3]\d)(?!\d)", r" \1-\2-\3 ", base)
     days = [mention.read() for mention in find_dates(base.replace("_", " ")) if mention.day and mention.year]
