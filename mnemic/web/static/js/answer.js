@@ -1,0 +1,140 @@
+// Draw an answer: its words, how sure it is, and the sentences it was read from.
+
+import { el, icon, markSpans, toUnits } from "./dom.js";
+import { formatNumber, t } from "./language.js";
+import { memoryValue } from "./memories.js";
+import { linkTo } from "./router.js";
+import { heatCell, heatLegend } from "./charts.js";
+
+const NEAREST = 5; // passages that are shown when there is no answer
+const LEVELS = [[0.85, "sure"], [0.6, "likely"], [0.35, "unsure"], [0, "guess"]];
+
+const levelOf = (score) => LEVELS.find(([least]) => score >= least)[1];
+const baseName = (name) => name.split(/[\\/]/).filter(Boolean).pop() ?? name;
+
+/** The folder of a document's name, shortened from the left; "" without one. */
+export function folderOf(name) {
+  const parts = name.split("/").filter(Boolean);
+  return parts.length > 1 ? `${parts.length > 4 ? "… / " : ""}${parts.slice(0, -1).slice(-3).join(" / ")}` : "";
+}
+
+/** Where in the document a sentence stands, in words. */
+export function placeOf(item) {
+  const parts = [];
+  if (item.page !== null && item.page !== undefined) parts.push(t(["sheets"].includes(item.kind) ? "place.sheet" : item.kind === "pptx" ? "place.slide" : "place.page", { n: item.page }));
+  if (item.line) parts.push(t("place.line", { n: item.line }));
+  return parts.join(", ");
+}
+
+/** The address of the document, with the sentence and the answer to highlight. */
+export function evidenceLink(item, answer) {
+  return linkTo("document", item.document, {
+    passage: item.passage, page: item.page, start: item.start, end: item.end,
+    from: answer?.start, to: answer?.end, m: memoryValue(),
+  });
+}
+
+/** Draw the level of confidence: words, a number and a bar. */
+function drawConfidence(score) {
+  const level = levelOf(score);
+  return el("p", { class: `confidence confidence-${level}` },
+    el("span", { class: "meter", "aria-hidden": "true", vars: { "--level": score.toFixed(3) } }),
+    el("span", { class: "confidence-words" }, t(`confidence.${level}`)),
+    el("span", { class: "confidence-number" }, t("confidence.number", { percent: formatNumber(Math.round(score * 100)) })));
+}
+
+/** The sentence of evidence as text, with the answer marked in it. */
+function quoteSentence(item, answer) {
+  const text = item.sentence ?? item.text ?? "";
+  if (!answer) return [text];
+  const [start, end] = [answer.start - item.start, answer.end - item.start];
+  if (start >= text.length || end <= 0) return [text];
+  return markSpans(text, [{ start: toUnits(text, Math.max(0, start)), end: toUnits(text, end), class: "said" }]);
+}
+
+/** A card: a sentence and its place; the whole card opens the document. */
+function drawCard(item, answer, number) {
+  const text = item.sentence ?? item.text ?? "";
+  const name = item.name ?? item.place ?? "";
+  const classes = `card ${["code"].includes(item.kind) ? "card-code" : ""} ${text.length > 600 ? "card-long" : ""}`;
+  return el("li", null, el("article", { class: classes },
+    el("blockquote", null, quoteSentence(item, answer)),
+    el("p", { class: "card-place" }, el("span", { class: "number", "aria-hidden": "true" }, String(number)),
+      el("a", { href: evidenceLink(item, answer), class: "card-link" },
+        el("span", { class: "card-name" }, baseName(name)),
+        el("span", { class: "card-where" }, placeOf(item) || item.place || "")),
+      el("span", { class: "card-folder" }, folderOf(name)))));
+}
+
+/** The answer to a candidate of `ranked`, for the same sentence of the same passage. */
+function answerOf(item, ranked) {
+  return ranked.find((candidate) => candidate.evidence?.document === item.document && candidate.evidence?.start === item.start
+    && (candidate.evidence?.passage ?? item.passage) === item.passage && candidate.evidence?.sentence === item.sentence);
+}
+
+/** Draw what was found while it is still being read; null: still searching. */
+export function drawFound(found) {
+  const head = el("div", { class: "answer answer-waiting" },
+    el("p", { class: "answer-words waiting", "aria-hidden": "true" }, el("span", { class: "bone" })),
+    el("p", { class: "confidence" }, el("span", { class: "pulse", "aria-hidden": "true" }), found ? t("ask.reading", { n: found.length }) : t("ask.searching")));
+  if (!found) return [head];
+  return [head, el("h2", { class: "cards-title" }, t("answer.found")), el("ol", { class: "cards" }, found.slice(0, NEAREST).map((item, index) => drawCard(item, null, index + 1)))];
+}
+
+/** Draw a list of answers, where the question asks for several. */
+function drawItems(items) {
+  return el("ul", { class: "answer-items" }, items.map((item) => el("li", null, typeof item === "string" ? item : item.text ?? item.answer ?? "")));
+}
+
+function drawOthers(answer) {
+  const others = (answer.ranked ?? []).filter((candidate) => candidate.answer !== answer.answer).slice(0, 4);
+  if (!others.length) return null;
+  return el("details", { class: "more" }, el("summary", null, t("answer.others")),
+    el("ul", { class: "others" }, others.map((candidate) => el("li", null,
+      el("a", { href: evidenceLink(candidate.evidence, candidate) }, candidate.answer),
+      el("span", { class: "help" }, ` ${t("confidence.number", { percent: Math.round(candidate.score * 100) })} · ${baseName(candidate.evidence.name ?? "")}`)))));
+}
+
+/** A table of read weights: evidence by hop. */
+function drawWeights(answer) {
+  const rows = (answer.evidence ?? []).filter((item) => item.weights?.length);
+  if (!rows.length) return null;
+  const hops = Math.max(...rows.map((item) => item.weights.length));
+  return el("details", { class: "more" }, el("summary", null, t("answer.how")),
+    el("p", { class: "help" }, t("answer.looked", { looked: answer.looked ?? 0, read: answer.read ?? 0 })),
+    el("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": t("answer.weights") },
+      el("table", { class: "heat" }, el("caption", null, t("answer.weights")),
+        el("thead", null, el("tr", null, el("th", { scope: "col" }, t("answer.sentence")),
+          Array.from({ length: hops }, (_, hop) => el("th", { scope: "col" }, t("networks.hop", { n: hop + 1 }))))),
+        el("tbody", null, rows.map((item) => el("tr", null, el("th", { scope: "row" }, (item.sentence ?? "").slice(0, 160)), item.weights.map((weight) => heatCell(weight))))))),
+    heatLegend(t("legend.weight.low"), t("legend.weight.high")));
+}
+
+/** Draw the whole answer; without one, what came nearest. */
+export function drawAnswer(answer) {
+  const evidence = answer.evidence ?? [];
+  const ranked = answer.ranked ?? [];
+  const notes = (answer.notes ?? []).map((note) => el("p", { class: "help note" }, note));
+  const hasAnswer = answer.answer !== null && answer.answer !== undefined;
+  if (!hasAnswer) {
+    return [
+      el("div", { class: "answer answer-none" }, el("p", { class: "answer-words" }, t("answer.none")), el("p", { class: "confidence" }, t("answer.none.help")), notes),
+      evidence.length ? el("h2", { class: "cards-title" }, t("answer.nearest")) : null,
+      evidence.length ? el("ol", { class: "cards" }, evidence.slice(0, NEAREST).map((item, index) => drawCard(item, null, index + 1))) : null,
+      drawWeights(answer),
+    ];
+  }
+  const first = evidence[0];
+  const size = answer.answer.length > 160 ? "answer-text-long" : answer.answer.length > 60 ? "answer-text-medium" : "";
+  return [
+    el("div", { class: "answer" },
+      el("p", { class: `answer-words ${size}` }, answer.answer),
+      answer.resolved ? el("p", { class: "resolved" }, t("answer.resolved", { date: String(answer.resolved.text ?? answer.resolved) })) : null,
+      answer.items?.length > 1 ? drawItems(answer.items) : null,
+      drawConfidence(answer.score), notes),
+    el("h2", { class: "cards-title" }, t("answer.evidence")),
+    el("ol", { class: "cards" }, evidence.map((item, index) => drawCard(item, index === 0 ? { start: answer.start, end: answer.end } : answerOf(item, ranked), index + 1))),
+    el("div", { class: "answer-more" }, drawOthers(answer), drawWeights(answer)),
+    first ? null : el("p", { class: "help" }, icon("alert"), t("answer.no-evidence")),
+  ];
+}
