@@ -13,7 +13,7 @@ from typing import Any
 from mnemic.store.answer.ask import DEFAULT_HOPS, DEFAULT_PASSAGES, AskOptions, answer_question, check_question
 from mnemic.store.answer.confidence import MIN_CONFIDENCE, Reader
 from mnemic.store.answer.reader import resolve_reader
-from mnemic.store.answers import Answer, Hit, join_boxes
+from mnemic.store.answers import Answer, Hit, OnFound, ignore_found, join_boxes
 from mnemic.store.contract import (
     CheckReport,
     Document,
@@ -264,6 +264,7 @@ class Memory:
         kind: str | None = None,
         since: Day | None = None,
         until: Day | None = None,
+        on_found: OnFound = ignore_found,
     ) -> Answer:
         """Answer a question with a quotation, and return it with its evidence.
 
@@ -274,11 +275,13 @@ class Memory:
         Filters leave other documents out: ``inside`` is a folder or file, ``kind`` one such as pdf
         or note, ``since`` and ``until`` are the first and the last day (a date, or 2024-03-31,
         2024-03, 2024) of the file's modification, or of when a note was remembered.
+
+        ``on_found`` is called with the evidence as it was retrieved, before it is read.
         """
         filters = make_filters(inside, kind, since, until)
         options, embedder = AskOptions(hops, passages, lexical, confidence, filters), self.embedder
         with self.search_snapshot():
-            return answer_question(self.store, embedder, self.reader, question, options)
+            return answer_question(self.store, embedder, self.reader, question, options, on_found)
 
     def search(
         self,
@@ -301,7 +304,7 @@ class Memory:
             for slot_id, document_id, _, (text, page, sentences, boxes) in self.store.get_slots(hop.top_slots(limit)):
                 name, weight = filters.choose_name(self.document(document_id)), hop.weights[slot_id]
                 score, box = hop.scores[slot_id], join_boxes(boxes)
-                hits.append(Hit(document_id, name, page, text, sentences, weight, score, box))
+                hits.append(Hit(document_id, name, page, text, sentences, weight, score, box, slot_id))
         return hits
 
     def correct(self, query: str) -> str:

@@ -20,7 +20,7 @@ from mnemic.store.answer.rank import (
     weigh_sentences,
 )
 from mnemic.store.answer.units import find_best_lines, fit_span
-from mnemic.store.answers import Answer
+from mnemic.store.answers import Answer, OnFound, ignore_found
 from mnemic.store.contract import MemorySlot, StoreError
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.embedders import Embedder
@@ -73,7 +73,12 @@ def check_question(question: str, noun: str = "question", example: str = "Who wr
 
 
 def answer_question(
-    store: Store, embedder: Embedder | None, reader: Reader | None, question: str, options: AskOptions
+    store: Store,
+    embedder: Embedder | None,
+    reader: Reader | None,
+    question: str,
+    options: AskOptions,
+    on_found: OnFound = ignore_found,
 ) -> Answer:
     """Answer a question with a span of a passage, and all sentences as evidence."""
     check_question(question)
@@ -90,6 +95,8 @@ def answer_question(
     if options.filters != NO_FILTERS and not hops[0].num_slots:
         notes.append(f"no document fits: {options.filters}; leave one out")
     sentences = sorted(chain.from_iterable(sentences_by_slot.values()), key=lambda sentence: -sentence.score)
+    if on_found is not ignore_found:
+        on_found(make_evidence(store, sentences, hops, options.filters))
     documents = {sentence.slot.document: store.get_document(sentence.slot.document) for sentence in sentences}
     names = {document.id: get_base_name(document.name) for document in documents.values() if document}
     candidates = read_passages(active_reader, query, sentences_by_slot, hops, names)

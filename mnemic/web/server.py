@@ -1,0 +1,100 @@
+"""``WebServer``: what the routes share; its memories, folders, pools of threads and jobs."""
+
+import shutil
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from fastapi import Depends, Request
+
+from mnemic.mcp.audit import AuditLog
+from mnemic.store.retrieve.models import SHIPPED_MODEL
+from mnemic.web.files import INCOMING
+from mnemic.web.forget import remove_pending
+from mnemic.web.jobs import JobTable
+from mnemic.web.limits import WebLimits
+from mnemic.web.memories import MemoryTable, ServedMemory
+from mnemic.web.session import SessionKeys
+from mnemic.web.work import WorkerPool
+
+LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+class ServerOptions(NamedTuple):
+    """What a server is started with."""
+
+    token: str
+    port: int
+    state_folder: Path  # of its jobs and watched folders, for its owner alone
+    memories: tuple[str, ...] = ()  # addresses; empty: the default one and all named ones
+    folders: tuple[Path, ...] = ()  # that may be remembered and served
+    models: tuple[Path, ...] = ()  # folders of networks, beside those that ship
+    names: tuple[str, ...] = ()  # of this server, beside those of this machine
+    reader: str | None = SHIPPED_MODEL
+    limits: WebLimits = WebLimits()
+    log: AuditLog | None = None
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The values of the header ``Host`` that mean this server."""
+        names = [*LOCAL_NAMES, *(name.lower() for name in self.names)]
+        return frozenset([f"{name}:{self.port}" for name in names] + [name.lower() for name in self.names])
+
+
+class WebServer:
+    """The state of a server, which ends with it."""
+
+    def __init__(self, options: ServerOptions) -> None:
+        self.options, limits = options, options.limits
+        self.keys = SessionKeys(options.token, options.port)
+        self.folders = name_folders(options.folders)
+        self.memories = MemoryTable(list(options.memories), self.folders, reader=options.reader)
+        self.readers = WorkerPool("read", limits.num_readers, limits.max_waiting, limits.answer_timeout_s)
+        self.writers = WorkerPool("write", limits.num_writers, limits.max_waiting, None)
+        self.jobs = JobTable(
+            options.state_folder / "jobs", WorkerPool("job", limits.num_jobs, limits.max_waiting_jobs, None)
+        )
+        self.num_uploads = 0
+        self.clean_up()
+
+    def clean_up(self) -> None:
+        """Remove what a killed server left: uploads that were not complete, files to be deleted."""
+        waiting = {job.record.staging for job in self.jobs.list_all()}
+        for served in self.memories.list_all():
+            for folder in served.files.folder.glob(f"{INCOMING}/{self.options.port}-*"):
+                if str(folder) not in waiting:
+                    shutil.rmtree(folder, ignore_errors=True)
+            remove_pending(served)
+
+    def close(self) -> None:
+        """End all work at the next commit, and close the memories."""
+        self.jobs.close()
+        for pool in (self.readers, self.writers):
+            pool.close()
+        self.memories.close()
+
+
+def name_folders(folders: tuple[Path, ...]) -> dict[str, Path]:
+    """Give each folder a name that is no path."""
+    named: dict[str, Path] = {}
+    for folder in folders:
+        name, number = folder.name or "root", 2
+        while name in named:
+            name, number = f"{folder.name}-{number}", number + 1
+        named[name] = folder
+    return named
+
+
+def get_server(request: Request) -> WebServer:
+    """Return the server of a request."""
+    server = request.app.state.server
+    assert isinstance(server, WebServer)
+    return server
+
+
+def get_memory(m: str, server: Annotated[WebServer, Depends(get_server)]) -> ServedMemory:
+    """Return the memory that a path names."""
+    return server.memories.get(m)
+
+
+Server = Annotated[WebServer, Depends(get_server)]
+Served = Annotated[ServedMemory, Depends(get_memory)]
