@@ -6,7 +6,8 @@ import { memoryValue } from "./memories.js";
 import { linkTo } from "./router.js";
 import { heatCell, heatLegend } from "./charts.js";
 
-const NEAREST = 5; // passages that are shown when there is no answer
+const NEAREST = 3; // passages that are shown at first
+const MAX_SENTENCES = 4; // of a passage on its card
 const LEVELS = [[0.85, "sure"], [0.6, "likely"], [0.35, "unsure"], [0, "guess"]];
 
 const levelOf = (score) => LEVELS.find(([least]) => score >= least)[1];
@@ -52,24 +53,51 @@ function quoteSentence(item, answer) {
   return markSpans(text, [{ start: toUnits(text, Math.max(0, start)), end: toUnits(text, end), class: "said" }]);
 }
 
-/** A card: a sentence and its place; the whole card opens the document. */
-function drawCard(item, answer, number) {
-  const text = item.sentence ?? item.text ?? "";
+/** Group evidence by passage, in the order of the best sentence of each. */
+function groupByPassage(evidence) {
+  const groups = new Map();
+  for (const item of evidence) {
+    const key = `${item.document}/${item.passage}`;
+    if (!groups.has(key)) groups.set(key, { best: item, items: [] });
+    groups.get(key).items.push(item);
+  }
+  return [...groups.values()];
+}
+
+/** The sentences of a group as they follow each other; what stands beside the best one is softer. */
+function drawSentences(group, answer) {
+  const near = group.items.slice(0, MAX_SENTENCES).sort((left, right) => left.start - right.start);
+  return near.map((item, index) => [
+    index && item.start > near[index - 1].end + 2 ? " … " : index ? " " : null,
+    item === group.best ? el("span", null, quoteSentence(item, answer)) : el("span", { class: "beside" }, quoteSentence(item, null)),
+  ]);
+}
+
+/** A card: a passage's sentences and their place; the whole card opens the document. */
+function drawCard(group, answer, number) {
+  const item = group.best;
   const name = item.name ?? item.place ?? "";
-  const classes = `card ${["code"].includes(item.kind) ? "card-code" : ""} ${text.length > 600 ? "card-long" : ""}`;
-  return el("li", null, el("article", { class: classes },
-    el("blockquote", null, quoteSentence(item, answer)),
-    el("p", { class: "card-place" }, el("span", { class: "number", "aria-hidden": "true" }, String(number)),
+  return el("li", null, el("article", { class: `card ${number === 1 && answer ? "card-first" : ""} ${item.kind === "code" ? "card-code" : ""}` },
+    el("blockquote", null, drawSentences(group, answer)),
+    el("p", { class: "card-place" },
       el("a", { href: evidenceLink(item, answer), class: "card-link" },
         el("span", { class: "card-name" }, baseName(name)),
         el("span", { class: "card-where" }, placeOf(item) || item.place || "")),
       el("span", { class: "card-folder" }, folderOf(name)))));
 }
 
-/** The answer to a candidate of `ranked`, for the same sentence of the same passage. */
-function answerOf(item, ranked) {
-  return ranked.find((candidate) => candidate.evidence?.document === item.document && candidate.evidence?.start === item.start
-    && (candidate.evidence?.passage ?? item.passage) === item.passage && candidate.evidence?.sentence === item.sentence);
+/** Draw the cards; beyond the first few they wait behind a button. */
+function drawCards(evidence, answer) {
+  const cards = groupByPassage(evidence).map((group, index) => drawCard(group, index === 0 ? answer : null, index + 1));
+  const list = el("ol", { class: "cards" }, cards.slice(0, NEAREST));
+  const rest = cards.slice(NEAREST);
+  if (!rest.length) return list;
+  const button = el("button", { type: "button", class: "quiet small", onclick: () => {
+    list.append(...rest);
+    button.remove();
+    rest[0].querySelector("a").focus();
+  } }, t("answer.more", { n: rest.length }));
+  return [list, el("p", null, button)];
 }
 
 /** Draw what was found while it is still being read; null: still searching. */
@@ -78,7 +106,7 @@ export function drawFound(found) {
     el("p", { class: "answer-words waiting", "aria-hidden": "true" }, el("span", { class: "bone" })),
     el("p", { class: "confidence" }, el("span", { class: "pulse", "aria-hidden": "true" }), found ? t("ask.reading", { n: found.length }) : t("ask.searching")));
   if (!found) return [head];
-  return [head, el("h2", { class: "cards-title" }, t("answer.found")), el("ol", { class: "cards" }, found.slice(0, NEAREST).map((item, index) => drawCard(item, null, index + 1)))];
+  return [head, el("h2", { class: "cards-title" }, t("answer.found")), drawCards(found, null)];
 }
 
 /** Draw a list of answers, where the question asks for several. */
@@ -113,14 +141,13 @@ function drawWeights(answer) {
 /** Draw the whole answer; without one, what came nearest. */
 export function drawAnswer(answer) {
   const evidence = answer.evidence ?? [];
-  const ranked = answer.ranked ?? [];
   const notes = (answer.notes ?? []).map((note) => el("p", { class: "help note" }, note));
   const hasAnswer = answer.answer !== null && answer.answer !== undefined;
   if (!hasAnswer) {
     return [
       el("div", { class: "answer answer-none" }, el("p", { class: "answer-words" }, t("answer.none")), el("p", { class: "confidence" }, t("answer.none.help")), notes),
       evidence.length ? el("h2", { class: "cards-title" }, t("answer.nearest")) : null,
-      evidence.length ? el("ol", { class: "cards" }, evidence.slice(0, NEAREST).map((item, index) => drawCard(item, null, index + 1))) : null,
+      evidence.length ? drawCards(evidence, null) : null,
       drawWeights(answer),
     ];
   }
@@ -133,7 +160,7 @@ export function drawAnswer(answer) {
       answer.items?.length > 1 ? drawItems(answer.items) : null,
       drawConfidence(answer.score), notes),
     el("h2", { class: "cards-title" }, t("answer.evidence")),
-    el("ol", { class: "cards" }, evidence.map((item, index) => drawCard(item, index === 0 ? { start: answer.start, end: answer.end } : answerOf(item, ranked), index + 1))),
+    drawCards(evidence, { start: answer.start, end: answer.end }),
     el("div", { class: "answer-more" }, drawOthers(answer), drawWeights(answer)),
     first ? null : el("p", { class: "help" }, icon("alert"), t("answer.no-evidence")),
   ];

@@ -133,7 +133,7 @@ function drawJob(job) {
     for (const place of places) drawJobs(place);
   };
   const counts = describeCounts(job);
-  const message = job.state === "lost" ? t("job.lost.help") : job.message;
+  const message = job.state === "lost" ? t("job.lost.help") : job.state === "done" ? "" : job.message;
   return el("li", { class: `job job-${job.state}`, "data-job": job.id },
     el("div", { class: "job-head" },
       el("p", null, el("strong", null, t(`job.${job.state}`)), counts && el("span", { class: "job-counts" }, ` ${counts}`)),

@@ -78,7 +78,7 @@ function drawHead(info) {
   return el("header", { class: "document-head" },
     el("p", { class: "back" }, el("button", { type: "button", class: "quiet", onclick: () => (window.history.length > 1 ? window.history.back() : goTo("#/documents")) }, icon("back"), t("back"))),
     el("h1", { tabindex: "-1" }, base),
-    info.title && info.title !== base && el("p", { class: "document-title" }, info.title),
+    info.title && !base.startsWith(info.title) && el("p", { class: "document-title" }, info.title),
     el("p", { class: "help" }, folder ? `${folder} · ` : "", facts.filter(Boolean).join(" · "), info.remembered_at ? ` · ${t("document.remembered", { time: formatTime(info.remembered_at) })}` : ""),
     info.is_active === false && el("p", { class: "badge" }, t("document.superseded")),
     (info.notes ?? []).length ? el("ul", { class: "document-notes" }, info.notes.map((note) => el("li", null, note))) : null,
