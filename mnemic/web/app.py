@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 
 from mnemic import __version__
 from mnemic.web.problems import ProblemDetails, add_handlers
-from mnemic.web.routes import ask, documents, jobs, memories, site, uploads
+from mnemic.web.routes import ask, documents, jobs, memories, pages, site, uploads
 from mnemic.web.security import Guard
 from mnemic.web.server import ServerOptions, WebServer
 
@@ -17,7 +17,7 @@ DESCRIPTION = (
     "Memories of documents that answer questions with their evidence, and memory networks. Errors are problem "
     "details (RFC 9457). A client sends the token as `Authorization: Bearer TOKEN`."
 )
-ROUTERS = (site.router, memories.router, documents.router, uploads.router, jobs.router, ask.router)
+ROUTERS = (site.router, memories.router, documents.router, pages.router, uploads.router, jobs.router, ask.router)
 
 
 def build_api(server: WebServer) -> FastAPI:

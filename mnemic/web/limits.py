@@ -21,6 +21,8 @@ class WebLimits(NamedTuple):
     num_readers: int = max(2, min(8, os.cpu_count() or 2))  # questions that are answered at a time
     num_writers: int = 4  # requests that change memories at a time
     max_waiting: int = 256  # requests that wait for one of these
+    num_renderers: int = 2  # processes that show pages
+    render_timeout_s: float = 20.0  # of a page, with its time of waiting
     max_uploads: int = 8  # at a time
     num_jobs: int = 2  # jobs that run at a time
     max_waiting_jobs: int = 100

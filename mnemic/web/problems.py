@@ -117,7 +117,7 @@ def respond_to_error(request: Request, error: Exception) -> JSONResponse:
 
 def add_handlers(app: FastAPI) -> None:
     """Report all errors of an application as problems."""
-    for kind in (HTTPException, RequestValidationError, ValueError, OSError):
+    for kind in (HTTPException, RequestValidationError, ValueError, OSError, Exception):
         app.add_exception_handler(kind, respond_to_error)
 
 

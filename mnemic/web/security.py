@@ -83,7 +83,7 @@ class Guard:
             problem = convert_error(error)
             if status:  # the response has begun: its end will be missing
                 logger.error("a response to %s was broken off: %s", scope["path"], problem.detail)
-                raise
+                return
             await problem.respond(scope["path"])(scope, receive, send_safely)
         finally:
             self.write_log(scope, status, time.monotonic() - started)

@@ -13,6 +13,7 @@ from mnemic.web.forget import remove_pending
 from mnemic.web.jobs import JobTable
 from mnemic.web.limits import WebLimits
 from mnemic.web.memories import MemoryTable, ServedMemory
+from mnemic.web.pages import PageRenderer
 from mnemic.web.session import SessionKeys
 from mnemic.web.work import WorkerPool
 
@@ -53,6 +54,7 @@ class WebServer:
         self.jobs = JobTable(
             options.state_folder / "jobs", WorkerPool("job", limits.num_jobs, limits.max_waiting_jobs, None)
         )
+        self.pages = PageRenderer(limits)
         self.num_uploads = 0
         self.clean_up()
 
@@ -70,6 +72,7 @@ class WebServer:
         self.jobs.close()
         for pool in (self.readers, self.writers):
             pool.close()
+        self.pages.close()
         self.memories.close()
 
 

@@ -31,11 +31,17 @@ class WorkerPool:
                     "Send it again a little later."
                 )
             self.num_pending += 1
-        future = self.executor.submit(function)
+        try:
+            future = self.executor.submit(function)
+        except RuntimeError:
+            self.count_down()
+            raise make_busy_problem(
+                "The server is about to end. Send it again when it has started anew.", 503
+            ) from None
         future.add_done_callback(self.count_down)
         return future
 
-    def count_down(self, future: "Future[Any]") -> None:
+    def count_down(self, future: "Future[Any] | None" = None) -> None:
         """Note that some work has ended, or will never begin."""
         with self.lock:
             self.num_pending -= 1

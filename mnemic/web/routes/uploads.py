@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from mnemic.web.files import INCOMING
 from mnemic.web.jobs import RunningJob, make_record
 from mnemic.web.memories import ServedMemory
-from mnemic.web.problems import document_problems, make_busy_problem
+from mnemic.web.problems import Problem, document_problems, make_busy_problem
 from mnemic.web.remember import RememberJob
 from mnemic.web.schemas.jobs import JobAccepted
 from mnemic.web.server import Served, Server, WebServer
@@ -83,5 +83,9 @@ async def upload_documents(request: Request, served: Served, server: Server) -> 
     ]
     password = receiver.fields.get("password", b"").decode("utf-8", "replace") or None
     request.state.audit = {"files": len(receiver.names)}
-    job = await asyncio.to_thread(server.jobs.start, record, remember_files(served, password))
+    try:
+        job = await asyncio.to_thread(server.jobs.start, record, remember_files(served, password))
+    except Problem:
+        await asyncio.to_thread(shutil.rmtree, staging, ignore_errors=True)
+        raise
     return JobAccepted(job=job.describe())
