@@ -27,7 +27,7 @@ def write_letter(path: Path) -> Path:
 
 def write_contract(path: Path) -> Path:
     """Write a PDF whose answer is on its second page."""
-    return files.pdf(path, ["This page has no figures.", "The deposit is 1,400 euros and is paid by bank transfer.", ""])
+    return files.pdf(path, ["Rules of the house: the stairs are swept on Mondays.", "The deposit is 1,400 euros and is paid by bank transfer.", ""])
 
 
 def write_mail(path: Path) -> Path:

@@ -37,7 +37,7 @@ class ServedPage:
     def stop(self) -> None:
         """Stop the server at once, as a crash does."""
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        end_process(self.process)
 
     def restart(self) -> None:
         """Start the server again at the same address."""
@@ -81,6 +81,17 @@ def wait_until_up(url: str) -> None:
     raise AssertionError(f"{url} does not answer")
 
 
+def end_process(process: "subprocess.Popen[str]") -> None:
+    """Wait for a process that was asked to end; kill it if it does not."""
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
 @contextmanager
 def serve_page(home: Path, *options: str) -> Iterator[ServedPage]:
     """Serve the page with a home of its own; stop it in the end."""
@@ -93,7 +104,4 @@ def serve_page(home: Path, *options: str) -> Iterator[ServedPage]:
         yield page
     finally:
         page.process.terminate()
-        try:
-            page.process.wait(20)
-        except subprocess.TimeoutExpired:
-            page.process.kill()
+        end_process(page.process)

@@ -75,8 +75,7 @@ def test_a_list_is_searched_and_a_note_changed(visitor: Visitor) -> None:
     visitor.add_note("The boiler is from 1998.", "Boiler")
     visitor.open("documents", selector=".document")
     visitor.page.fill("#document-search", "boil")
-    visitor.page.wait_for_function("document.querySelectorAll('.document').length === 1")
-    assert visitor.page.inner_text(".document-name") == "Boiler"
+    visitor.wait_for_texts(".document-name", ["Boiler"])
     visitor.page.click(".document-name")
     visitor.page.click("text=Edit")
     visitor.page.fill("#edit-text", "The boiler is from 2004.")

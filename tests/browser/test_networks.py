@@ -28,9 +28,8 @@ def test_a_story_in_an_entity_network(visitor: Visitor) -> None:
 
 def test_a_generated_story_has_its_own_answer(visitor: Visitor) -> None:
     visitor.open("networks", selector="#network")
-    before = visitor.page.input_value("#story")
     visitor.page.click("text=Generate a story")
-    visitor.page.wait_for_function("(text) => document.querySelector('#story').value !== text", arg=before)
+    visitor.page.wait_for_selector("#live:has-text('A new story is there')", state="attached")
     visitor.page.click(".network-form .primary")
     visitor.page.wait_for_selector("text=The story's own answer")
 

@@ -10,7 +10,7 @@ from serving import ServedPage
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
-WAIT_MS = 60_000
+WAIT_MS = 30_000
 WATCH_SHIFTS = """
 window.shifts = [];
 new PerformanceObserver((list) => {
@@ -88,6 +88,12 @@ class Visitor:
         self.page.click(".card-link >> nth=0")
         self.page.wait_for_selector("main .view-document .reading :focus")
         return self.page.locator(".reading :focus")
+
+    def wait_for_texts(self, selector: str, texts: Sequence[str]) -> None:
+        """Wait until the elements of a selector have these texts."""
+        from playwright.sync_api import expect
+
+        expect(self.page.locator(selector)).to_have_text(list(texts), timeout=WAIT_MS)
 
     def is_on_screen(self, place: "Locator") -> bool:
         """Return whether all of an element is within the window."""

@@ -4,6 +4,7 @@ import { el, icon, markSpans, toUnits } from "./dom.js";
 import { formatNumber, t } from "./language.js";
 import { memoryValue } from "./memories.js";
 import { linkTo } from "./router.js";
+import { splitName } from "./names.js";
 import { heatCell, heatLegend } from "./charts.js";
 
 const NEAREST = 3; // passages that are shown at first
@@ -11,14 +12,6 @@ const MAX_SENTENCES = 4; // of a passage on its card
 const LEVELS = [[0.85, "sure"], [0.6, "likely"], [0.35, "unsure"], [0, "guess"]];
 
 const levelOf = (score) => LEVELS.find(([least]) => score >= least)[1];
-const baseName = (name) => name.split(/[\\/]/).filter(Boolean).pop() ?? name;
-
-/** The folder of a document's name, shortened from the left; "" without one. */
-export function folderOf(name) {
-  const parts = name.split("/").filter(Boolean);
-  return parts.length > 1 ? `${parts.length > 4 ? "… / " : ""}${parts.slice(0, -1).slice(-3).join(" / ")}` : "";
-}
-
 /** Where in the document a sentence stands, in words. */
 export function placeOf(item) {
   const parts = [];
@@ -76,14 +69,14 @@ function drawSentences(group, answer) {
 /** A card: a passage's sentences and their place; the whole card opens the document. */
 function drawCard(group, answer, number) {
   const item = group.best;
-  const name = item.name ?? item.place ?? "";
+  const { base, folder } = splitName(item);
   return el("li", null, el("article", { class: `card ${number === 1 && answer ? "card-first" : ""} ${item.kind === "code" ? "card-code" : ""}` },
     el("blockquote", null, drawSentences(group, answer)),
     el("p", { class: "card-place" },
       el("a", { href: evidenceLink(item, answer), class: "card-link" },
-        el("span", { class: "card-name" }, baseName(name)),
+        el("span", { class: "card-name" }, base),
         el("span", { class: "card-where" }, placeOf(item) || item.place || "")),
-      el("span", { class: "card-folder" }, folderOf(name)))));
+      el("span", { class: "card-folder" }, folder))));
 }
 
 /** Draw the cards; beyond the first few they wait behind a button. */
@@ -120,7 +113,7 @@ function drawOthers(answer) {
   return el("details", { class: "more" }, el("summary", null, t("answer.others")),
     el("ul", { class: "others" }, others.map((candidate) => el("li", null,
       el("a", { href: evidenceLink(candidate.evidence, candidate) }, candidate.answer),
-      el("span", { class: "help" }, ` ${t("confidence.number", { percent: Math.round(candidate.score * 100) })} · ${baseName(candidate.evidence.name ?? "")}`)))));
+      el("span", { class: "help" }, ` ${t("confidence.number", { percent: Math.round(candidate.score * 100) })} · ${splitName(candidate.evidence).base}`)))));
 }
 
 /** A table of read weights: evidence by hop. */

@@ -3,11 +3,12 @@
 import { get, post, remove } from "./api.js";
 import { announce, el, icon, show } from "./dom.js";
 import { formatNumber, t } from "./language.js";
-import { loadMemories } from "./memories.js";
+import { loadMemories, memoryId } from "./memories.js";
 import { describeProblem } from "./problems.js";
 
 const RUNNING = new Set(["queued", "running"]);
 const COUNTS = ["new", "changed", "moved", "copied", "unchanged", "gone", "broken", "skipped"];
+const MAX_JOBS = 8; // that are shown
 const MAX_UNREAD = 200; // rows at once
 const jobs = new Map();
 const sources = new Map();
@@ -151,7 +152,7 @@ export function drawJobs(place) {
     places.delete(place);
     return;
   }
-  const shown = listJobs().filter((job) => job.kind !== "text").slice(0, 8);
+  const shown = listJobs().filter((job) => job.kind !== "text" && (!job.memory || job.memory === memoryId())).slice(0, MAX_JOBS);
   const list = place.querySelector("ul.jobs") ?? show(place, el("ul", { class: "jobs" })).firstChild;
   const before = new Map([...list.children].map((node) => [node.dataset.job, node]));
   const nodes = shown.map((job) => {

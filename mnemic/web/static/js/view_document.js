@@ -7,6 +7,7 @@ import { drawPages } from "./document_pages.js";
 import { askForget } from "./forget.js";
 import { formatBytes, formatTime, t } from "./language.js";
 import { memoryPath, memoryValue } from "./memories.js";
+import { splitName, titleOf } from "./names.js";
 import { describeProblem, problemBox } from "./problems.js";
 import { goTo, linkTo } from "./router.js";
 import { kindName } from "./view_ask.js";
@@ -73,12 +74,11 @@ async function readWholeText(info) {
 
 function drawHead(info) {
   const facts = [kindName(info.kind), formatBytes(info.bytes), info.pages ? t("documents.pages", { n: info.pages }) : "", t("documents.passages", { n: info.passages })];
-  const base = info.name.split("/").filter(Boolean).at(-1) ?? info.title;
-  const folder = info.name.split("/").filter(Boolean).slice(0, -1).join(" / ");
+  const { base, folder } = splitName(info);
   return el("header", { class: "document-head" },
     el("p", { class: "back" }, el("button", { type: "button", class: "quiet", onclick: () => (window.history.length > 1 ? window.history.back() : goTo("#/documents")) }, icon("back"), t("back"))),
     el("h1", { tabindex: "-1" }, base),
-    info.title && !base.startsWith(info.title) && el("p", { class: "document-title" }, info.title),
+    titleOf(info) && el("p", { class: "document-title" }, titleOf(info)),
     el("p", { class: "help" }, folder ? `${folder} · ` : "", facts.filter(Boolean).join(" · "), info.remembered_at ? ` · ${t("document.remembered", { time: formatTime(info.remembered_at) })}` : ""),
     info.is_active === false && el("p", { class: "badge" }, t("document.superseded")),
     (info.notes ?? []).length ? el("ul", { class: "document-notes" }, info.notes.map((note) => el("li", null, note))) : null,

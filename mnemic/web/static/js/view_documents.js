@@ -8,6 +8,7 @@ import { askForget } from "./forget.js";
 import { mountJobs } from "./jobs.js";
 import { formatBytes, formatDay, t } from "./language.js";
 import { memory, memoryPath, memoryValue } from "./memories.js";
+import { splitName, titleOf } from "./names.js";
 import { problemBox } from "./problems.js";
 import { goTo, linkTo } from "./router.js";
 import { KINDS, kindName } from "./view_ask.js";
@@ -15,17 +16,15 @@ import { KINDS, kindName } from "./view_ask.js";
 const PAGE_SIZE = 50;
 
 function drawRow(item, onGone) {
-  const name = item.name || item.title;
-  const parts = name.split("/").filter(Boolean);
+  const { base, folder } = splitName(item);
   const facts = [kindName(item.kind), formatBytes(item.bytes), item.pages ? t("documents.pages", { n: item.pages }) : "", t("documents.passages", { n: item.passages }), item.versions > 1 ? t("documents.versions", { n: item.versions }) : ""];
-  const isTitled = item.title && item.title !== parts.at(-1) && !parts.at(-1)?.startsWith(item.title);
   return el("li", { class: `document ${item.is_active === false ? "is-retired" : ""}` },
     el("div", { class: "document-words" },
-      el("a", { href: linkTo("document", item.id, { m: memoryValue() }), class: "document-name" }, parts.at(-1) ?? item.title),
-      el("p", { class: "help" }, isTitled ? `${item.title} · ` : "", parts.length > 1 ? `${parts.slice(0, -1).slice(-3).join(" / ")} · ` : "", facts.filter(Boolean).join(" · ")),
+      el("a", { href: linkTo("document", item.id, { m: memoryValue() }), class: "document-name" }, base),
+      el("p", { class: "help" }, [titleOf(item), folder, ...facts].filter(Boolean).join(" · ")),
       item.is_active === false && el("span", { class: "badge" }, t("documents.retired"))),
     el("time", { class: "document-time", datetime: item.remembered_at }, formatDay(item.remembered_at)),
-    el("button", { type: "button", class: "quiet small", "aria-label": t("forget.of", { name }), onclick: () => askForget(item, onGone) }, t("forget.short")));
+    el("button", { type: "button", class: "quiet small", "aria-label": t("forget.of", { name: base }), onclick: () => askForget(item, onGone) }, t("forget.short")));
 }
 
 function drawEmpty(isFiltered) {
