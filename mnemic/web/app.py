@@ -5,28 +5,30 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mnemic import __version__
 from mnemic.web.problems import ProblemDetails, add_handlers
-from mnemic.web.routes import ask, documents, jobs, memories, pages, site, uploads
-from mnemic.web.security import Guard
+from mnemic.web.routes import ask, documents, folders, jobs, memories, networks, pages, site, texts, uploads
+from mnemic.web.security import MCP_PATH, Guard
 from mnemic.web.server import ServerOptions, WebServer
 
 DESCRIPTION = (
     "Memories of documents that answer questions with their evidence, and memory networks. Errors are problem "
     "details (RFC 9457). A client sends the token as `Authorization: Bearer TOKEN`."
 )
-ROUTERS = (site.router, memories.router, documents.router, pages.router, uploads.router, jobs.router, ask.router)
+FAMILIES = (site, memories, documents, pages, uploads, folders, jobs, ask, texts, networks)
 
 
-def build_api(server: WebServer) -> FastAPI:
+def build_api(server: WebServer, assistants: Starlette) -> FastAPI:
     """Build the routes of a server."""
 
     @asynccontextmanager
     async def run_server(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             stack.callback(server.close)
+            await stack.enter_async_context(assistants.router.lifespan_context(assistants))
             yield
 
     app = FastAPI(
@@ -41,8 +43,8 @@ def build_api(server: WebServer) -> FastAPI:
     )
     app.state.server = server
     add_handlers(app)
-    for router in ROUTERS:
-        app.include_router(router)
+    for family in FAMILIES:
+        app.include_router(family.router)
     build_schema = app.openapi
 
     def build_openapi() -> dict[str, Any]:
@@ -61,5 +63,11 @@ def build_api(server: WebServer) -> FastAPI:
 def build_app(options: ServerOptions) -> tuple[ASGIApp, WebServer]:
     """Build the whole application of a server, behind its guard."""
     server = WebServer(options)
-    api = build_api(server)
-    return Guard(api, server.keys, options.hosts, options.limits, options.log), server
+    assistants = server.build_assistant_app()
+    api = build_api(server, assistants)
+
+    async def choose_door(scope: Scope, receive: Receive, send: Send) -> None:
+        door = assistants if scope["type"] == "http" and scope["path"] == MCP_PATH else api
+        await door(scope, receive, send)
+
+    return Guard(choose_door, server.keys, options.hosts, options.limits, options.log), server

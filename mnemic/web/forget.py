@@ -7,6 +7,7 @@ from pathlib import Path
 from mnemic.files import read_json, replace_file
 from mnemic.store.targets import resolve_ids
 from mnemic.web.describe import clean
+from mnemic.web.jobs import JobTable
 from mnemic.web.memories import ServedMemory
 from mnemic.web.schemas.documents import ForgetReport
 
@@ -14,7 +15,7 @@ PENDING = ".forgetting.json"  # files that are to be deleted once their document
 JOURNAL_NOTE = "another process reads this memory; its journal still holds traces, which go when that has ended"
 
 
-def forget_with_files(served: ServedMemory, document_id: int, *, verify: bool) -> ForgetReport:
+def forget_with_files(served: ServedMemory, jobs: JobTable, document_id: int, *, verify: bool) -> ForgetReport:
     """Erase a document with its older versions, and the uploads that no other document needs.
 
     The files are noted before the document is erased: whatever ends this process, they go.
@@ -26,8 +27,10 @@ def forget_with_files(served: ServedMemory, document_id: int, *, verify: bool) -
     paths = {path for document in (*found, *versions.values()) for path in files.list_uploads(document.places)}
     paths |= set(files.list_uploads(event.path for event in memory.store.list_events(list(versions))))
     note_pending(files.folder, sorted(paths))
+    places = [place for document in (*found, *versions.values()) for place in document.places] + list(map(str, paths))
     report = memory.forget(*document_ids, verify=verify)
     num_removed = remove_pending(served)
+    jobs.remove_names([clean(files.describe_place(place).name) for place in places], places)
     left = [str(path.relative_to(files.folder)) for path in paths if path.exists() and not is_needed(served, path)]
     traces = [clean(trace) for trace in report.traces or ()] + left
     notes = [] if report.scrubbed else [JOURNAL_NOTE]

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -136,6 +136,8 @@ class JobTable:
                 state, message = "failed", convert_error(error).detail
         if job.stop.is_set():
             state, message = "stopped", STOPPED
+        if state == "done":
+            job.record.done = job.record.total
         job.update(state=state, message=message or job.record.message, ended_at=get_time())
         self.save(job)
 
@@ -152,6 +154,21 @@ class JobTable:
     def path_of(self, job: RunningJob) -> Path:
         """Return the path of a job's file."""
         return self.folder / f"{job.record.id}.json"
+
+    def remove_names(self, names: Collection[str], paths: Collection[str]) -> None:
+        """Remove files that are forgotten from the jobs that have ended."""
+        for job in self.list_all():
+            record = job.record
+            if not job.is_over or not ({*record.names, record.message} & set(names) or set(record.paths) & set(paths)):
+                continue
+            job.update(
+                names=[name for name in record.names if name not in names],
+                paths=[path for path in record.paths if path not in paths],
+                unread=[row for row in record.unread if row["name"] not in names],
+                unread_paths=[path for path in record.unread_paths if path not in paths],
+                message="" if record.message in names else record.message,
+            )
+            self.save(job)
 
     def remove_oldest(self) -> None:
         """Remove the oldest jobs that have ended, if there are too many."""

@@ -5,16 +5,22 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Request
+from starlette.applications import Starlette
 
 from mnemic.mcp.audit import AuditLog
+from mnemic.mcp.http import build_app
+from mnemic.mcp.server import MemoryService
 from mnemic.store.retrieve.models import SHIPPED_MODEL
 from mnemic.web.files import INCOMING
 from mnemic.web.forget import remove_pending
 from mnemic.web.jobs import JobTable
 from mnemic.web.limits import WebLimits
 from mnemic.web.memories import MemoryTable, ServedMemory
+from mnemic.web.networks import NetworkTable
 from mnemic.web.pages import PageRenderer
 from mnemic.web.session import SessionKeys
+from mnemic.web.texts import TextTable
+from mnemic.web.watches import WatchTable
 from mnemic.web.work import WorkerPool
 
 LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -55,6 +61,9 @@ class WebServer:
             options.state_folder / "jobs", WorkerPool("job", limits.num_jobs, limits.max_waiting_jobs, None)
         )
         self.pages = PageRenderer(limits)
+        self.networks = NetworkTable(options.models)
+        self.texts = TextTable(options.state_folder / "texts", self.networks)
+        self.watches = WatchTable(options.state_folder)
         self.num_uploads = 0
         self.clean_up()
 
@@ -66,9 +75,19 @@ class WebServer:
                 if str(folder) not in waiting:
                     shutil.rmtree(folder, ignore_errors=True)
             remove_pending(served)
+        for memory, folder in self.watches.list_stored():
+            if folder in self.folders and memory in self.memories.memories:
+                self.watches.set(self.memories.get(memory), folder, self.folders[folder], is_on=True)
+
+    def build_assistant_app(self) -> Starlette:
+        """Build the MCP server of the default memory, for the same token."""
+        served = self.memories.get(self.memories.default)
+        service = MemoryService(served.memory, tuple(self.folders.values()), log=self.options.log)
+        return build_app(service.build_server(), self.options.token, sorted(self.options.hosts))
 
     def close(self) -> None:
         """End all work at the next commit, and close the memories."""
+        self.watches.close()
         self.jobs.close()
         for pool in (self.readers, self.writers):
             pool.close()

@@ -188,6 +188,6 @@ async def forget_document(
     def forget() -> ForgetReport:
         with served.turns.take(server.options.limits.write_timeout_s):
             find_document(served, document_id)
-            return forget_with_files(served, document_id, verify=verify)
+            return forget_with_files(served, server.jobs, document_id, verify=verify)
 
     return await server.writers.run(forget)
