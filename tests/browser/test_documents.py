@@ -26,7 +26,7 @@ def test_files_that_were_not_read_are_reported_and_retried(visitor: Visitor, tmp
     visitor.page.wait_for_selector(".unread")  # the report outlives the visit
     report.locator("input[type=password]").first.fill("sesame")
     report.locator("button", has_text="Read them again").first.click()
-    visitor.page.wait_for_selector(".job-done .job-counts:has-text('1 new')")
+    visitor.page.wait_for_selector(".job-done .job-counts:has-text('1 could not be read')")
     assert visitor.page.locator(".unread-name").first.inner_text() == "broken.pdf"
     assert "42" in visitor.ask("How many euros has the account?")
 

@@ -10,7 +10,7 @@ from serving import ServedPage
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
-WAIT_MS = 30_000
+WAIT_MS = 60_000
 WATCH_SHIFTS = """
 window.shifts = [];
 new PerformanceObserver((list) => {

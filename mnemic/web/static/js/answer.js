@@ -9,6 +9,7 @@ import { heatCell, heatLegend } from "./charts.js";
 
 const NEAREST = 3; // passages that are shown at first
 const MAX_SENTENCES = 4; // of a passage on its card
+const ROWS = new Set(["table", "sheets", "records", "mail", "mbox", "code", "log", "settings"]); // a sentence is a line
 const LEVELS = [[0.85, "sure"], [0.6, "likely"], [0.35, "unsure"], [0, "guess"]];
 
 const levelOf = (score) => LEVELS.find(([least]) => score >= least)[1];
@@ -61,7 +62,7 @@ function groupByPassage(evidence) {
 function drawSentences(group, answer) {
   const near = group.items.slice(0, MAX_SENTENCES).sort((left, right) => left.start - right.start);
   return near.map((item, index) => [
-    index && item.start > near[index - 1].end + 2 ? " … " : index ? " " : null,
+    index ? (ROWS.has(item.kind) ? "\n" : item.start > near[index - 1].end + 2 ? " … " : " ") : null,
     item === group.best ? el("span", null, quoteSentence(item, answer)) : el("span", { class: "beside" }, quoteSentence(item, null)),
   ]);
 }

@@ -20,11 +20,10 @@ export function positionClass(share) {
 }
 
 /** A strip: one bar per unit over the length of the text; height and color say the weight. */
-export function weightStrip(units, length, label, onPick) {
+export function weightStrip(units, length, [low, high], label, onPick) {
   const [width, height] = [1000, 90];
-  const largest = Math.max(0.001, ...units.map((unit) => unit.weight));
   const bars = units.map((unit, index) => {
-    const share = unit.weight / largest;
+    const share = 0.06 + 0.94 * ((unit.weight - low) / (high - low));
     const x = (unit.first / length) * width;
     const bar = svg("rect", { x: x.toFixed(2), y: (height * (1 - share)).toFixed(2), width: Math.max(0.8, ((unit.last - unit.first) / length) * width - 0.4).toFixed(2),
       height: Math.max(1, height * share).toFixed(2), class: `bar-${Math.min(4, Math.floor(share * 5))}`, "data-unit": index });

@@ -19,7 +19,7 @@ const isRunning = (job) => RUNNING.has(job.state);
 const emit = (job) => window.dispatchEvent(new CustomEvent("mnemic:job", { detail: job }));
 
 /** The jobs that this page knows, newest first. */
-export const listJobs = () => [...jobs.values()].filter((job) => !dismissed.has(job.id)).reverse();
+export const listJobs = () => [...jobs.values()].filter((job) => !dismissed.has(job.id)).sort((left, right) => (left.started_at < right.started_at ? 1 : -1));
 
 function keep(job) {
   const before = jobs.get(job.id);

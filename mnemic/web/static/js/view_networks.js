@@ -13,7 +13,7 @@ const splitStory = (text) => text.split("\n").map((line) => line.trim()).filter(
 
 function drawHops(sentences, hops) {
   return el("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": t("networks.attention") },
-    el("table", { class: "heat" }, el("caption", null, t("networks.attention")),
+    el("table", { class: "heat" }, el("caption", { class: "hidden" }, t("networks.attention")),
       el("thead", null, el("tr", null, el("th", { scope: "col" }, t("networks.sentence")), hops.map((hop, index) => el("th", { scope: "col" }, hop.label || t("networks.hop", { n: index + 1 }))))),
       el("tbody", null, sentences.map((sentence, row) => el("tr", null, el("th", { scope: "row" }, el("span", { class: "row-number" }, String(row + 1)), sentence),
         hops.map((hop) => heatCell(hop.weights[row] ?? 0)))))));
@@ -23,7 +23,7 @@ function drawSlots(sentences, slots) {
   const names = slots.names.slice(0, MAX_SLOT_COLUMNS);
   const most = slots.read?.length ? slots.read.indexOf(Math.max(...slots.read)) : -1;
   return el("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": t("networks.slots") },
-    el("table", { class: "heat heat-slots" }, el("caption", null, t("networks.slots")),
+    el("table", { class: "heat heat-slots" }, el("caption", { class: "hidden" }, t("networks.slots")),
       el("thead", null, el("tr", null, el("th", { scope: "col" }, t("networks.sentence")), names.map((name, index) => el("th", { scope: "col", class: index === most ? "is-most" : null }, name)))),
       el("tbody", null,
         sentences.map((sentence, row) => el("tr", null, el("th", { scope: "row" }, el("span", { class: "row-number" }, String(row + 1)), sentence),
@@ -31,14 +31,16 @@ function drawSlots(sentences, slots) {
         slots.read?.length ? el("tr", { class: "read-row" }, el("th", { scope: "row" }, t("networks.read")), names.map((_, slot) => heatCell(slots.read[slot] ?? 0, { digits: 1 }))) : null)));
 }
 
-function drawResult(sentences, result) {
+function drawResult(sentences, result, expected) {
   const best = result.candidates?.[0];
   return [
+    el("div", { class: "network-answer" },
     el("div", { class: "answer" }, el("p", { class: "answer-words" }, result.answer),
       best && el("ul", { class: "candidates", "aria-label": t("networks.candidates") }, result.candidates.slice(0, 5).map((item) => el("li", null,
         el("span", { class: "candidate-text" }, item.text), el("span", { class: "meter", "aria-hidden": "true", vars: { "--level": item.probability.toFixed(3) } }), el("span", { class: "candidate-number" }, formatNumber(item.probability, 2)))))),
     (result.notes ?? []).map((note) => el("p", { class: "help note" }, note)),
     el("section", { class: "panel" }, el("h2", null, t("networks.attention")), el("p", { class: "help" }, t("networks.attention.help")), drawHops(sentences, result.hops ?? []), heatLegend(t("legend.weight.low"), t("legend.weight.high"))),
+    expected ? el("p", { class: "help" }, t("networks.expected", { answer: expected })) : null),
     result.slots ? el("section", { class: "panel" }, el("h2", null, t("networks.slots")), el("p", { class: "help" }, t("networks.slots.help")), drawSlots(sentences, result.slots), heatLegend(t("legend.gate.low"), t("legend.gate.high"), "gate")) : null,
   ];
 }
@@ -53,16 +55,22 @@ export async function mount(place, route) {
     show(place, heading, el("p", { class: "empty" }, t("networks.none")));
     return {};
   }
+  const clearResults = () => show(results, el("p", { class: "network-answer help network-hint" }, t("networks.hint")));
   const wish = route.values.get("model");
   const about = el("p", { class: "help" });
+  const task = el("select", { id: "story-task" });
   const model = el("select", { id: "network" }, names.map((item) => el("option", { value: item.name, selected: item.name === wish }, item.name)));
-  const describe = () => { about.textContent = names.find((item) => item.name === model.value)?.description ?? ""; };
+  const describe = () => {
+    const item = names.find((candidate) => candidate.name === model.value);
+    about.textContent = item.description;
+    const tasks = item.tasks.length ? item.tasks : Array.from({ length: 20 }, (_, index) => index + 1);
+    show(task, tasks.map((number) => el("option", { value: number }, `${number}. ${t(`task.${number}`)}`)));
+  };
   model.addEventListener("change", () => {
     describe();
-    show(results);
+    clearResults();
   });
   describe();
-  const task = el("select", { id: "story-task" }, Array.from({ length: 20 }, (_, index) => el("option", { value: index + 1 }, `${index + 1}. ${t(`task.${index + 1}`)}`)));
   const story = el("textarea", { id: "story", rows: 8, required: true, value: t("networks.example.story") });
   const question = el("input", { id: "story-question", required: true, autocomplete: "off", value: t("networks.example.question") });
   const message = el("div", { role: "alert" });
@@ -75,7 +83,7 @@ export async function mount(place, route) {
       story.value = example.sentences.join("\n");
       question.value = example.question;
       expected = example.answer;
-      show(results);
+      clearResults();
       announce(t("networks.generated"));
     } catch (problem) {
       show(message, problemBox(problem));
@@ -88,7 +96,7 @@ export async function mount(place, route) {
     results.setAttribute("aria-busy", "true");
     try {
       const result = await post("/v1/stories/ask", { model: model.value, sentences, question: question.value.trim() });
-      show(results, drawResult(sentences, result), expected ? el("p", { class: "help" }, t("networks.expected", { answer: expected })) : null);
+      show(results, drawResult(sentences, result, expected));
       announce(t("networks.answered", { answer: result.answer }));
     } catch (problem) {
       show(message, problemBox(problem));
@@ -99,7 +107,8 @@ export async function mount(place, route) {
   const clear = () => { expected = ""; };
   story.addEventListener("input", clear);
   question.addEventListener("input", clear);
-  show(place, heading, el("form", { class: "network-form", onsubmit: ask },
+  clearResults();
+  show(place, heading, el("div", { class: "network" }, el("form", { class: "network-form", onsubmit: ask },
     el("div", { class: "row wrap" },
       el("div", { class: "field" }, el("label", { for: "network" }, t("networks.model")), model),
       el("div", { class: "field grow" }, el("label", { for: "story-task" }, t("networks.task")), task),
@@ -107,6 +116,6 @@ export async function mount(place, route) {
     about,
     el("label", { for: "story" }, t("networks.story")), story,
     el("label", { for: "story-question" }, t("networks.question")),
-    el("div", { class: "ask-box" }, question, el("button", { class: "primary" }, t("ask.button"))), message), results);
+    el("div", { class: "ask-box" }, question, el("button", { class: "primary" }, t("ask.button"))), message), results));
   return {};
 }

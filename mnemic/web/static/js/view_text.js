@@ -10,7 +10,10 @@ import { goTo, linkTo } from "./router.js";
 
 const READ_METHODS = ["remember", "ask"];
 const MAX_SLOTS = 40; // rows of the table
+const MAX_READ = 8; // rows that an answer shows
 const TEXT_VIEW = 6000; // characters around a place
+
+const texts = new Map();
 
 const isReader = (model) => READ_METHODS.every((method) => model.methods.includes(method)) || model.methods.includes("load_state");
 
@@ -48,7 +51,8 @@ function drawForm(models) {
     const stop = el("button", { type: "button", class: "small", onclick: () => current && remove(`/v1/jobs/${encodeURIComponent(current.id)}`).catch(() => {}) }, t("job.stop"));
     show(status, el("div", { class: "progress-row" }, words, bar, stop));
     try {
-      const answer = await post("/v1/texts", { text: field.value, name: name.value.trim() || t("text.untitled"), model: model?.value ?? models[0]?.name });
+      const text = field.value;
+      const answer = await post("/v1/texts", { text, name: name.value.trim() || t("text.untitled"), model: model?.value ?? models[0]?.name });
       current = answer.job ?? answer;
       const done = await waitForJob(current, (job) => {
         if (!job.total) return;
@@ -56,6 +60,7 @@ function drawForm(models) {
         words.textContent = t("text.tokens", { seen: job.done, total: job.total });
       });
       const id = done.result?.text ?? (await get(`/v1/jobs/${encodeURIComponent(done.id)}`)).result.text;
+      keepText(id, text);
       goTo(linkTo("text", id));
     } catch (problem) {
       show(status, problemBox(problem));
@@ -83,7 +88,7 @@ function drawIntroduction(texts, models) {
 
 /** The text around a place, with the units that were read marked. */
 function drawText(state, marks, center) {
-  const text = state.text ?? "";
+  const { text } = state;
   const half = TEXT_VIEW / 2;
   const first = Math.max(0, Math.min(center - half, text.length - TEXT_VIEW));
   const last = Math.min(text.length, first + TEXT_VIEW);
@@ -92,32 +97,62 @@ function drawText(state, marks, center) {
 }
 
 function drawSlotTable(slots, isRead) {
-  const rows = slots.slice(0, MAX_SLOTS);
+  const limit = isRead ? MAX_READ : MAX_SLOTS;
+  const rows = slots.slice(0, limit);
   return el("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": t("text.slots") },
     el("table", { class: "heat slots-table" }, el("caption", null, isRead ? t("text.slots.read") : t("text.slots")),
       el("thead", null, el("tr", null, el("th", { scope: "col" }, t("text.slot")), el("th", { scope: "col" }, isRead ? t("text.read-weight") : t("text.weight")), el("th", { scope: "col" }, t("text.content")))),
       el("tbody", null, rows.map((slot) => el("tr", null, el("th", { scope: "row" }, String(slot.slot)),
         el("td", { class: `heat-cell ${slot.weight > 0.5 ? "is-strong" : ""}`, vars: { "--w": Math.min(1, slot.weight).toFixed(3) } }, el("span", null, formatNumber(slot.weight, 2))),
         el("td", { class: "slot-text" }, slot.text))))),
-    slots.length > MAX_SLOTS ? el("p", { class: "help" }, t("text.slots.more", { n: slots.length - MAX_SLOTS })) : null);
+    slots.length > limit ? el("p", { class: "help" }, t("text.slots.more", { n: slots.length - limit })) : null);
 }
 
-/** Offsets of the server count characters; the page counts UTF-16 units. */
-function convertOffsets(state) {
-  const convert = (item) => ({ ...item, first: toUnits(state.text ?? "", item.first), last: toUnits(state.text ?? "", item.last) });
-  const needs = /[\ud800-\udbff]/.test(state.text ?? "");
-  const units = state.units ?? [];
-  return needs ? { ...state, units: units.map(convert), slots: state.slots.map(convert) } : { ...state, units };
+/** The ends of the scale of weights: from 0, unless all of them are high. */
+function scaleOf(units) {
+  const weights = units.map((unit) => unit.weight);
+  const [least, most] = [weights.reduce((left, right) => Math.min(left, right), 1), weights.reduce((left, right) => Math.max(left, right), 0)];
+  return [least > most / 2 && least < most ? least : 0, Math.max(most, 0.001)];
+}
+
+/** What the view needs: units in one list, the text if this tab has it, offsets in UTF-16 units. */
+function prepareState(raw) {
+  const text = readText(raw.id);
+  const convert = (item) => ({ ...item, first: toUnits(text, item.first), last: toUnits(text, item.last) });
+  const units = raw.segments.flatMap((segment) => segment.units);
+  const steps = raw.history.map((snapshot) => snapshot.units);
+  return { ...raw, text, units: units.map(convert), slots: raw.slots.map(convert), steps };
+}
+
+/** The server keeps no copy of a text for the page: this tab does, also over a reload. */
+function keepText(id, text) {
+  texts.set(id, text);
+  try {
+    sessionStorage.setItem(`mnemic.text.${id}`, text);
+  } catch { /* too long: it is there until the page is loaded again */ }
+}
+
+function readText(id) {
+  try {
+    return texts.get(id) ?? sessionStorage.getItem(`mnemic.text.${id}`) ?? "";
+  } catch {
+    return texts.get(id) ?? "";
+  }
 }
 
 function drawState(place, raw) {
-  const state = convertOffsets(raw);
-  const length = Math.max(1, (state.text ?? "").length || Math.max(1, ...state.units.map((unit) => unit.last)));
+  const state = prepareState(raw);
+  const length = Math.max(1, state.characters, state.units.at(-1)?.last ?? 0);
   const textPlace = el("div");
   const answerPlace = el("div", { class: "text-answer", role: "status" });
   const reads = el("div", { class: "strip-marks", "aria-hidden": "true" });
-  const showAt = (unit) => show(textPlace, drawText(state, [{ ...unit, class: "found" }], unit.first));
-  const steps = state.history?.steps ?? [];
+  const showAt = (unit) => {
+    const slot = state.slots.find((item) => item.first <= unit.first && item.last >= unit.last);
+    if (state.text) show(textPlace, drawText(state, [{ ...unit, class: "found" }], unit.first));
+    else show(textPlace, slot ? el("div", { class: "long-text" }, el("mark", { class: "found" }, slot.text)) : el("p", { class: "help" }, t("text.not-stored")));
+  };
+  const { steps } = state;
+  const [low, high] = scaleOf(state.units);
   const numSlots = Math.max(1, steps.reduce((most, step) => Math.max(most, step.findLastIndex((unit) => unit >= 0) + 1), 0));
   const question = el("input", { id: "text-question", required: true, placeholder: t("text.ask.placeholder"), autocomplete: "off" });
   const ask = async (event) => {
@@ -125,12 +160,12 @@ function drawState(place, raw) {
     show(answerPlace, el("p", { class: "help" }, t("ask.searching")));
     try {
       const answer = await post(`/v1/texts/${encodeURIComponent(state.id)}/ask`, { question: question.value.trim() });
-      const read = answer.slots.map((slot) => ({ ...slot, first: toUnits(state.text ?? "", slot.first), last: toUnits(state.text ?? "", slot.last) }));
+      const read = answer.slots.map((slot) => ({ ...slot, first: toUnits(state.text, slot.first), last: toUnits(state.text, slot.last) }));
       show(answerPlace, el("p", { class: "answer-words answer-text-medium" }, answer.answer || t("text.no-words")),
         el("p", { class: "confidence" }, el("span", { class: "meter", "aria-hidden": "true", vars: { "--level": answer.probability.toFixed(3) } }), t("confidence.number", { percent: Math.round(answer.probability * 100) })),
         drawSlotTable(read, true));
       show(reads, read.slice(0, 12).map((slot) => el("span", { vars: { "--at": (slot.first / length).toFixed(4), "--w": Math.min(1, 0.25 + slot.weight).toFixed(3) } })));
-      if (read.length) show(textPlace, drawText(state, read.slice(0, 6).map((slot) => ({ first: slot.first, last: slot.last, class: "found" })), read[0].first));
+      if (read.length && state.text) show(textPlace, drawText(state, read.slice(0, 6).map((slot) => ({ first: slot.first, last: slot.last, class: "found" })), read[0].first));
     } catch (problem) {
       show(answerPlace, problemBox(problem));
     }
@@ -143,19 +178,19 @@ function drawState(place, raw) {
   show(place,
     el("p", { class: "back" }, el("a", { class: "button quiet", href: "#/text" }, t("text.another"))),
     el("h1", { tabindex: "-1" }, state.name || t("text.untitled")),
-    el("p", { class: "help" }, t("text.facts", { model: state.model, seen: state.tokens_seen, total: state.tokens_total, slots: state.slots.length })),
+    el("p", { class: "help" }, t("text.facts", { model: state.model, seen: state.tokens_seen, total: state.tokens_total, slots: state.num_filled, most: state.num_slots })),
     el("form", { class: "ask-box text-ask", onsubmit: ask }, el("label", { class: "hidden", for: "text-question" }, t("text.ask.label")), question, el("button", { class: "primary" }, t("ask.button"))),
     answerPlace,
     el("section", { class: "panel" }, el("h2", null, t("text.strip")), el("p", { class: "help" }, t("text.strip.help")),
-      el("div", { class: "strip-frame" }, weightStrip(state.units, length, t("text.strip.label", { n: state.units.length }), (index) => showAt(state.units[index])), reads),
-      el("div", { class: "strip-axis" }, el("span", null, t("text.begin")), el("span", null, t("text.end"))), heatLegend(t("legend.store.low"), t("legend.store.high"), "store")),
+      el("div", { class: "strip-frame" }, weightStrip(state.units, length, [low, high], t("text.strip.label", { n: state.units.length }), (index) => showAt(state.units[index])), reads),
+      el("div", { class: "strip-axis" }, el("span", null, t("text.begin")), el("span", null, t("text.end"))), heatLegend(t("legend.store.low", { low: formatNumber(low, 2) }), t("legend.store.high", { high: formatNumber(high, 2) }), "store")),
     steps.length > 1 ? el("section", { class: "panel" }, el("h2", null, t("text.slots-time")), el("p", { class: "help" }, t("text.slots-time.help")),
       slotGrid(steps, numSlots, (unit) => (state.units[unit]?.first ?? 0) / length, t("text.slots-time.label", { n: numSlots, steps: steps.length })),
       el("div", { class: "strip-axis" }, el("span", null, t("text.segment.first")), el("span", null, t("text.segment.last"))), positionLegend(t("text.begin"), t("text.end"))) : null,
-    state.text ? el("section", { class: "panel" }, el("h2", null, t("document.text")), textPlace) : null,
+    el("section", { class: "panel" }, el("h2", null, t("document.text")), textPlace),
     el("details", { class: "more" }, el("summary", null, t("text.slots")), drawSlotTable(state.slots, false)),
     el("p", null, el("button", { type: "button", class: "quiet small", onclick: forget }, t("text.forget"))));
-  if (state.text) show(textPlace, drawText(state, [], 0));
+  show(textPlace, state.text ? drawText(state, [], 0) : el("p", { class: "help" }, t("text.elsewhere")));
 }
 
 /** Mount the view. */
