@@ -3,21 +3,16 @@
 `make browser` runs them. Nothing is downloaded: the browser is the system's own chromium.
 """
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from serving import ServedPage, serve_page
-from visitor import Visitor
+from visitor import Visitor, launch_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-OFFLINE = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,20 +20,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
-
-
-def find_browser() -> str:
-    """Find the system's browser."""
-    path = os.environ.get("CHROMIUM") or next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    if path is None:
-        pytest.fail("there is no chromium here; install it: apt-get install chromium")
-    return path
-
-
-def launch_browser(playwright: object, *options: str) -> "Browser":
-    """Launch the browser without a window; root has no sandbox."""
-    options = (*OFFLINE, *options, *(["--no-sandbox"] if os.geteuid() == 0 else []))
-    return playwright.chromium.launch(executable_path=find_browser(), args=list(options))  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")

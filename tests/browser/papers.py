@@ -27,7 +27,14 @@ def write_letter(path: Path) -> Path:
 
 def write_contract(path: Path) -> Path:
     """Write a PDF whose answer is on its second page."""
-    return files.pdf(path, ["Rules of the house: the stairs are swept on Mondays.", "The deposit is 1,400 euros and is paid by bank transfer.", ""])
+    return files.pdf(
+        path,
+        [
+            "Rules of the house: the stairs are swept on Mondays.",
+            "The deposit is 1,400 euros and is paid by bank transfer.",
+            "",
+        ],
+    )
 
 
 def write_mail(path: Path) -> Path:
@@ -44,7 +51,9 @@ def write_sheet(path: Path) -> Path:
 
 def write_table(path: Path) -> Path:
     """Write a table of costs."""
-    path.write_text("item,amount,paid\nPaint,42,2026-03-01\nBrushes,17,2026-03-04\nLadder,88,2026-03-05\n", encoding="utf-8")
+    path.write_text(
+        "item,amount,paid\nPaint,42,2026-03-01\nBrushes,17,2026-03-04\nLadder,88,2026-03-05\n", encoding="utf-8"
+    )
     return path
 
 

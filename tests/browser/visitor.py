@@ -1,5 +1,7 @@
 """A visitor of the page: opens views, adds documents, asks; and notes what the browser reports."""
 
+import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,8 @@ from serving import ServedPage
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+OFFLINE = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
 WAIT_MS = 60_000
 WATCH_SHIFTS = """
 window.shifts = [];
@@ -19,11 +23,28 @@ new PerformanceObserver((list) => {
 """
 
 
+def find_browser() -> str:
+    """Find the system's browser."""
+    path = os.environ.get("CHROMIUM") or next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    assert path, "there is no chromium here; install it: apt-get install chromium"
+    return path
+
+
+def launch_browser(playwright: object, *options: str) -> "Browser":
+    """Launch the browser without a window; root has no sandbox."""
+    options = (*OFFLINE, *options, *(["--no-sandbox"] if os.geteuid() == 0 else []))
+    return playwright.chromium.launch(executable_path=find_browser(), args=list(options))  # type: ignore[attr-defined]
+
+
 class Visitor:
     """A browser profile with one page, signed in to a server."""
 
     def __init__(self, browser: "Browser", served: ServedPage, *, signed_in: bool = True, **settings: Any) -> None:
-        settings = {"viewport": {"width": 1280, "height": 860}, "locale": "en-US", "reduced_motion": "reduce"} | settings
+        settings = {
+            "viewport": {"width": 1280, "height": 860},
+            "locale": "en-US",
+            "reduced_motion": "reduce",
+        } | settings
         self.served, self.memory = served, "default"
         self.context = browser.new_context(**settings)
         self.context.add_init_script(WATCH_SHIFTS)
@@ -52,7 +73,10 @@ class Visitor:
 
     def check_log(self) -> None:
         """Check that no request left the machine, and that no script failed."""
-        origins = {f"{parts.scheme}://{parts.netloc}" for parts in map(urlsplit, self.requests)} - {"blob://", "data://"}
+        origins = {f"{parts.scheme}://{parts.netloc}" for parts in map(urlsplit, self.requests)} - {
+            "blob://",
+            "data://",
+        }
         assert origins <= {self.served.url}
         assert self.errors == []
 
@@ -100,7 +124,7 @@ class Visitor:
         box, size = place.bounding_box(), self.page.viewport_size
         assert box is not None
         assert size is not None
-        return 0 <= box["y"] and box["y"] + box["height"] <= size["height"]
+        return box["y"] >= 0 and box["y"] + box["height"] <= size["height"]
 
     def scroll_width(self) -> int:
         """Measure the width of the page's content."""

@@ -12,12 +12,12 @@ export class Problem extends Error {
 
 const tell = (name, detail) => window.dispatchEvent(new CustomEvent(`mnemic:${name}`, { detail }));
 
-async function readProblem(response) {
+async function readProblem(response, path) {
   let body = {};
   try {
     body = await response.json();
   } catch { /* a proxy's page, or nothing */ }
-  if (response.status === 401) tell("signed-out");
+  if (response.status === 401 && path !== "/v1/session") tell("signed-out");
   const detail = typeof body.detail === "string" ? body.detail : "";
   return new Problem(response.status, body.title ?? response.statusText, detail, body.errors ?? []);
 }
@@ -36,7 +36,7 @@ export async function send(method, path, { body, headers = {}, signal } = {}) {
     tell("unreachable");
     throw new Problem(0, "", "");
   }
-  if (!response.ok) throw await readProblem(response);
+  if (!response.ok) throw await readProblem(response, path);
   return response;
 }
 

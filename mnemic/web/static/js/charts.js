@@ -6,8 +6,8 @@ import { formatNumber } from "./language.js";
 /** A cell of a heat map: the color says the weight, and so does the number. */
 export function heatCell(weight, { digits = 2, label = "", family = "heat" } = {}) {
   const value = Math.max(0, Math.min(1, weight));
-  return el("td", { class: `${family}-cell ${value > 0.5 ? "is-strong" : ""}`, title: label || undefined, vars: { "--w": value.toFixed(3) } },
-    el("span", { class: weight < 0.005 ? "faint" : "" }, formatNumber(weight, digits)));
+  return el("td", { class: `${family}-cell`, title: label || undefined, vars: { "--w": value.toFixed(3) } },
+    formatNumber(weight, digits));
 }
 
 /** The legend of a color scale. */

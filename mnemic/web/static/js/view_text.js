@@ -103,7 +103,7 @@ function drawSlotTable(slots, isRead) {
     el("table", { class: "heat slots-table" }, el("caption", null, isRead ? t("text.slots.read") : t("text.slots")),
       el("thead", null, el("tr", null, el("th", { scope: "col" }, t("text.slot")), el("th", { scope: "col" }, isRead ? t("text.read-weight") : t("text.weight")), el("th", { scope: "col" }, t("text.content")))),
       el("tbody", null, rows.map((slot) => el("tr", null, el("th", { scope: "row" }, String(slot.slot)),
-        el("td", { class: `heat-cell ${slot.weight > 0.5 ? "is-strong" : ""}`, vars: { "--w": Math.min(1, slot.weight).toFixed(3) } }, el("span", null, formatNumber(slot.weight, 2))),
+        el("td", { class: "heat-cell", vars: { "--w": Math.min(1, slot.weight).toFixed(3) } }, formatNumber(slot.weight, 2)),
         el("td", { class: "slot-text" }, slot.text))))),
     slots.length > limit ? el("p", { class: "help" }, t("text.slots.more", { n: slots.length - limit })) : null);
 }
