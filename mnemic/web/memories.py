@@ -44,8 +44,8 @@ class MemoryTable:
     ) -> None:
         self.folders, self.reader, self.is_open = folders, reader, not addresses
         self.lock, self.memories = Lock(), dict[str, ServedMemory]()
-        for address in addresses or [None]:
-            self.add(Memory(address, reader=reader))
+        for memory in [Memory(address, reader=reader) for address in addresses] or [Memory(reader=reader)]:
+            self.add(memory)
         self.default = next(iter(self.memories))
 
     def add(self, memory: Memory) -> ServedMemory:

@@ -75,9 +75,9 @@ class WebServer:
                 if str(folder) not in waiting:
                     shutil.rmtree(folder, ignore_errors=True)
             remove_pending(served)
-        for memory, folder in self.watches.list_stored():
-            if folder in self.folders and memory in self.memories.memories:
-                self.watches.set(self.memories.get(memory), folder, self.folders[folder], is_on=True)
+        for memory, folder_id in self.watches.list_stored():
+            if folder_id in self.folders and memory in self.memories.memories:
+                self.watches.set(self.memories.get(memory), folder_id, self.folders[folder_id], is_on=True)
 
     def build_assistant_app(self) -> Starlette:
         """Build the MCP server of the default memory, for the same token."""

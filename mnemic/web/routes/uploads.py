@@ -17,7 +17,7 @@ from mnemic.web.schemas.jobs import JobAccepted
 from mnemic.web.server import Served, Server, WebServer
 from mnemic.web.uploads import HIDDEN, UploadReceiver
 
-PROBLEMS = document_problems(400, 401, 403, 404, 408, 413, 415, 422, 429, 507)
+PROBLEMS = document_problems(404, 415, 422, 429, 507)
 UPLOAD_SCHEMA: dict[str, Any] = {
     "requestBody": {
         "required": True,
