@@ -36,6 +36,7 @@ class ServerOptions(NamedTuple):
     folders: tuple[Path, ...] = ()  # that may be remembered and served
     models: tuple[Path, ...] = ()  # folders of networks, beside those that ship
     names: tuple[str, ...] = ()  # of this server, beside those of this machine
+    embedder: str | None = None  # of new memories; None: the one that ships
     reader: str | None = SHIPPED_MODEL
     limits: WebLimits = WebLimits()
     log: AuditLog | None = None
@@ -54,7 +55,7 @@ class WebServer:
         self.options, limits = options, options.limits
         self.keys = SessionKeys(options.token, options.port)
         self.folders = name_folders(options.folders)
-        self.memories = MemoryTable(list(options.memories), self.folders, reader=options.reader)
+        self.memories = MemoryTable(options.memories, self.folders, embedder=options.embedder, reader=options.reader)
         self.readers = WorkerPool("read", limits.num_readers, limits.max_waiting, limits.answer_timeout_s)
         self.writers = WorkerPool("write", limits.num_writers, limits.max_waiting, None)
         self.jobs = JobTable(

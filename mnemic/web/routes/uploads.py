@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from mnemic.files import make_private_folder
 from mnemic.web.files import INCOMING
 from mnemic.web.jobs import RunningJob, make_record
 from mnemic.web.memories import ServedMemory
@@ -53,7 +54,7 @@ async def receive_files(request: Request, staging: Path, server: WebServer) -> U
     content_type = request.headers.get("content-type", "")
     receiver = UploadReceiver(content_type, staging, server.options.limits)
     try:
-        await asyncio.to_thread(staging.mkdir, mode=0o700, parents=True)
+        await asyncio.to_thread(make_private_folder, staging)
         async for chunk in request.stream():
             if chunk:
                 await asyncio.to_thread(receiver.write, chunk)
