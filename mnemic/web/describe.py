@@ -9,7 +9,7 @@ from mnemic.store.relational import Store
 from mnemic.web.files import DocumentFiles, PlaceName
 from mnemic.web.memories import ServedMemory
 from mnemic.web.schemas.answers import AnswerInfo, EvidenceInfo, HitInfo, RankedInfo
-from mnemic.web.schemas.documents import DocumentInfo, EventInfo, MemoryInfo, PassageInfo, SentenceInfo
+from mnemic.web.schemas.documents import DocumentInfo, EventInfo, MemoryInfo, PassageInfo, SentenceInfo, to_box
 
 PAGED_KINDS = {"pdf", "picture", "pptx"}
 CONFIDENCE_WORDS = ((0.9, "almost certain"), (0.7, "likely"), (0.5, "more likely than not"), (0.25, "doubtful"))
@@ -100,7 +100,7 @@ def describe_passage(slot: MemorySlot) -> PassageInfo:
         page=page,
         text=clean(slot.passage.text),
         sentences=[SentenceInfo(**sentence._asdict()) for sentence in sentences],
-        boxes=[tuple(box) for box in boxes],
+        boxes=[to_box(box) for box in boxes],
     )
 
 

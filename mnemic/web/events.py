@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 EVENT_STREAM = "text/event-stream"
 STREAM_RESPONSE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events.", "content": {EVENT_STREAM: {"schema": {"type": "string"}}}}
+    200: {"description": "Server-sent events.", "content": {EVENT_STREAM: {}}}
 }
 KEEP_ALIVE = b": still there\n\n"
 

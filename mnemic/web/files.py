@@ -65,11 +65,11 @@ class DocumentFiles:
         name = name.replace("\\", "/").strip()
         if os.path.isabs(name):
             return os.path.normpath(name)
-        first, _, rest = name.partition("/")
+        first, *rest = os.path.normpath(os.path.join(os.sep, name)).split(os.sep)[1:]
         for folder in self.served_folders.values():
             if folder.name == first:
-                return os.path.normpath(folder / rest)
-        return os.path.normpath(self.folder / name)
+                return str(folder.joinpath(*rest))
+        return str(self.folder.joinpath(first, *rest))
 
     def find_original(self, store: Store, document: Document) -> tuple[Path, Path] | None:
         """Return an unchanged file of a document that may be served, and its folder."""

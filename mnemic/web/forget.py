@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from mnemic.files import read_json, replace_file
+from mnemic.files import make_private_folder, read_json, replace_file
 from mnemic.store.targets import resolve_ids
 from mnemic.web.describe import clean
 from mnemic.web.jobs import JobTable
@@ -47,7 +47,7 @@ def forget_with_files(served: ServedMemory, jobs: JobTable, document_id: int, *,
 def note_pending(folder: Path, paths: list[Path]) -> None:
     """Note files that are to be deleted."""
     if paths:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
         with replace_file(folder / PENDING) as file:
             file.write(json.dumps({"paths": [str(path) for path in paths]}).encode())
 

@@ -17,7 +17,7 @@ from secrets import token_hex
 from threading import Event, Lock
 from typing import Any
 
-from mnemic.files import read_json, replace_file
+from mnemic.files import make_private_folder, read_json, replace_file
 from mnemic.web.problems import Problem, convert_error
 from mnemic.web.schemas.jobs import Job, JobKind, JobProgress, JobState
 from mnemic.web.work import WorkerPool
@@ -85,7 +85,7 @@ class JobTable:
 
     def __init__(self, folder: Path, pool: WorkerPool) -> None:
         self.folder, self.pool, self.lock = folder, pool, Lock()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
         self.jobs: dict[str, RunningJob] = {}
         records = []
         for path in folder.glob("*.json"):

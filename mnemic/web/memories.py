@@ -1,20 +1,18 @@
 """The memories that a server has, by names that are no paths."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
 from mnemic.store import Memory, StoreError
 from mnemic.store.locate import find_home_folder, list_named_memories
 from mnemic.store.postgres.address import Address
-from mnemic.store.retrieve.models import SHIPPED_MODEL
 from mnemic.web.files import DocumentFiles, find_files_folder
 from mnemic.web.problems import Problem
 from mnemic.web.work import WriteTurns
 
 NAME = re.compile(r"[A-Za-z0-9][\w-]{0,59}")
-OpenMemory = Callable[[str | Path | None], Memory]
 
 
 class ServedMemory:
@@ -40,13 +38,18 @@ class MemoryTable:
     """The memories of a server; with ``is_open``, also all named memories of the user."""
 
     def __init__(
-        self, addresses: list[str], folders: Mapping[str, Path], *, reader: str | None = SHIPPED_MODEL
+        self, addresses: Sequence[str | None], folders: Mapping[str, Path], *, embedder: str | None, reader: str | None
     ) -> None:
-        self.folders, self.reader, self.is_open = folders, reader, not addresses
+        self.folders, self.is_open = folders, not addresses
+        self.embedder, self.reader = embedder, reader
         self.lock, self.memories = Lock(), dict[str, ServedMemory]()
-        for address in addresses or [None]:
-            self.add(Memory(address, reader=reader))
+        for address in addresses or (None,):
+            self.add(self.open(address))
         self.default = next(iter(self.memories))
+
+    def open(self, address: str | Path | None) -> Memory:
+        """Open a memory with the models of this server."""
+        return Memory(address, embedder=self.embedder, reader=self.reader)
 
     def add(self, memory: Memory) -> ServedMemory:
         """Serve a memory by its name."""
@@ -65,7 +68,7 @@ class MemoryTable:
                 paths = {served.memory.path for served in self.memories.values()}
                 for path in list_named_memories().values():
                     if path not in paths:
-                        self.add(Memory(path, reader=self.reader))
+                        self.add(self.open(path))
             return list(self.memories.values())
 
     def get(self, name: str) -> ServedMemory:
@@ -85,7 +88,7 @@ class MemoryTable:
         names = {served.name for served in self.list_all()}
         if name in names or path.exists():
             raise Problem(409, f"There is a memory {name!r} already; choose another name.")
-        memory = Memory(path, reader=self.reader)
+        memory = self.open(path)
         memory.create_if_missing()
         with self.lock:
             return self.add(memory)

@@ -78,6 +78,8 @@ def convert_error(error: Exception) -> Problem:
     """Convert an error of the library into a problem."""
     if isinstance(error, Problem):
         return error
+    if isinstance(error, HTTPException) and error.status_code == 400:
+        return Problem(400, "The body of the request is no JSON text in UTF-8. Send a JSON object.")
     if isinstance(error, HTTPException):
         return Problem(error.status_code, f"{error.detail}.", headers=error.headers)
     if isinstance(error, RequestValidationError):

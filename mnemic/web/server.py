@@ -36,6 +36,7 @@ class ServerOptions(NamedTuple):
     folders: tuple[Path, ...] = ()  # that may be remembered and served
     models: tuple[Path, ...] = ()  # folders of networks, beside those that ship
     names: tuple[str, ...] = ()  # of this server, beside those of this machine
+    embedder: str | None = None  # of new memories; None: the one that ships
     reader: str | None = SHIPPED_MODEL
     limits: WebLimits = WebLimits()
     log: AuditLog | None = None
@@ -54,7 +55,7 @@ class WebServer:
         self.options, limits = options, options.limits
         self.keys = SessionKeys(options.token, options.port)
         self.folders = name_folders(options.folders)
-        self.memories = MemoryTable(list(options.memories), self.folders, reader=options.reader)
+        self.memories = MemoryTable(options.memories, self.folders, embedder=options.embedder, reader=options.reader)
         self.readers = WorkerPool("read", limits.num_readers, limits.max_waiting, limits.answer_timeout_s)
         self.writers = WorkerPool("write", limits.num_writers, limits.max_waiting, None)
         self.jobs = JobTable(
@@ -75,9 +76,9 @@ class WebServer:
                 if str(folder) not in waiting:
                     shutil.rmtree(folder, ignore_errors=True)
             remove_pending(served)
-        for memory, folder in self.watches.list_stored():
-            if folder in self.folders and memory in self.memories.memories:
-                self.watches.set(self.memories.get(memory), folder, self.folders[folder], is_on=True)
+        for memory, folder_id in self.watches.list_stored():
+            if folder_id in self.folders and memory in self.memories.memories:
+                self.watches.set(self.memories.get(memory), folder_id, self.folders[folder_id], is_on=True)
 
     def build_assistant_app(self) -> Starlette:
         """Build the MCP server of the default memory, for the same token."""

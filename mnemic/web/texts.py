@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from mnemic.files import read_json, replace_file
+from mnemic.files import make_private_folder, read_json, replace_file
 from mnemic.store.retrieve.models import THREAD_LIMIT
 from mnemic.web.describe import clean
 from mnemic.web.jobs import RunningJob
@@ -45,7 +45,7 @@ class TextTable:
 
     def __init__(self, folder: Path, networks: NetworkTable) -> None:
         self.folder, self.networks = folder, networks
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
         for path in folder.glob("*.mem"):  # of a text that was not written completely
             if not path.with_suffix(".json").exists():
                 path.unlink()

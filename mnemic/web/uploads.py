@@ -14,7 +14,7 @@ from typing import BinaryIO
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from mnemic.files import OWNER_ONLY, open_private
+from mnemic.files import OWNER_ONLY, make_private_folder, open_private
 from mnemic.web.limits import WebLimits
 from mnemic.web.problems import Problem
 
@@ -136,7 +136,7 @@ class UploadReceiver:
             return
         path = self.folder / relative
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(path.parent)
             descriptor = open_private(path, os.O_WRONLY | os.O_CREAT, mode=OWNER_ONLY)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise Problem(422, f"{relative!r} is both a file and a folder in this upload.") from None
@@ -150,7 +150,10 @@ class UploadReceiver:
         self.num_bytes += end - start
         if self.file is not None:
             if self.num_bytes > self.limits.max_file_bytes:
-                raise Problem(413, f"{self.names[-1]} is larger than {self.limits.max_file_bytes:,} bytes.")
+                raise Problem(
+                    413,
+                    f"The file {self.names[-1]!r} is larger than the {self.limits.max_file_bytes:,} bytes that are taken.",
+                )
             self.file.write(data[start:end])
         elif self.field:
             if self.num_bytes > MAX_FIELD_BYTES or len(self.fields) > MAX_HEADERS:
@@ -182,7 +185,7 @@ def publish_files(staging: Path, folder: Path, names: list[str]) -> list[Path]:
         source, target = staging / name, folder / name
         if source.is_file():
             check_free(folder, name)
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(target.parent)
             os.replace(source, target)
         paths.append(target)
     shutil.rmtree(staging, ignore_errors=True)

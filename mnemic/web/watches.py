@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any
 
-from mnemic.files import read_json, replace_file
+from mnemic.files import make_private_folder, read_json, replace_file
 from mnemic.store.ingest.watch import FolderWatcher, import_watchfiles
 from mnemic.web.memories import ServedMemory
 
@@ -33,6 +33,7 @@ class WatchTable:
     def set(self, served: ServedMemory, folder_id: str, folder: Path, *, is_on: bool) -> None:
         """Begin or end to watch a folder, and note that."""
         with self.lock:
+            make_private_folder(self.path.parent)
             key = (served.name, folder_id)
             if is_on and key not in self.stops:
                 import_watchfiles()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Condition, Event, Lock
@@ -48,11 +48,7 @@ class WorkerPool:
 
     async def run(self, function: Callable[[], Outcome]) -> Outcome:
         """Do some work in a thread; raise a problem if it takes too long."""
-        return await self.start(function)
-
-    def start(self, function: Callable[[], Outcome]) -> Coroutine[Any, Any, Outcome]:
-        """Begin some work at once, or raise a problem; return what waits for it."""
-        return self.wait_for(self.submit(function))
+        return await self.wait_for(self.submit(function))
 
     async def wait_for(self, future: "Future[Outcome]") -> Outcome:
         """Wait for some work; raise a problem if it takes too long."""

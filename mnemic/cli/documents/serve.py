@@ -40,6 +40,7 @@ def serve(
     token_file: Annotated[Path | None, opt.Option("--token-file FILE", TOKEN_HELP, "among your memories")] = None,
     log: Annotated[str | None, opt.Option("--log FILE", LOG_HELP, "among your memories")] = None,
     no_open: Annotated[bool, opt.Option("--no-open", "Do not open the page, also on a desktop.")] = False,
+    embedder: opt.Embedder = None,
     reader: opt.Reader = opt.DEFAULT_READER,
 ) -> int:
     """Serve a page and an HTTP API for your memories, on this machine.
@@ -68,6 +69,7 @@ def serve(
             folders=folders,
             models=models,
             names=(*(names or []), *([] if host in UNNAMED_HOSTS else [host])),
+            embedder=embedder,
             reader=reader,
             log=open_log(log, home),
         )

@@ -17,7 +17,7 @@ from mnemic.web.problems import convert_error, document_problems
 from mnemic.web.schemas.answers import AnswerInfo, FilterFields, FoundEvidence, HitList, Query, Question
 from mnemic.web.server import Served, Server
 
-PROBLEMS = document_problems(401, 403, 404, 408, 413, 422, 429, 504)
+PROBLEMS = document_problems(404, 422, 429, 504)
 router = APIRouter(prefix="/v1/memories/{m}", tags=["ask"])
 
 
@@ -73,16 +73,16 @@ async def ask(body: Question, served: Served, server: Server, request: Request) 
         except Exception as error:
             report("problem", convert_error(error).describe(request.url.path))
 
-    work = server.readers.start(run)  # too much work is a problem before the stream begins
+    work = server.readers.submit(run)  # too much work is a problem before the stream begins
 
     async def stream() -> AsyncIterator[bytes]:
-        waiter = asyncio.ensure_future(work)
+        waiter = asyncio.ensure_future(server.readers.wait_for(work))
         waiter.add_done_callback(lambda _: queue.put_nowait(None))
         try:
             while (event := await queue.get()) is not None:
                 yield format_event(*event)
-            if waiter.exception() is not None:
-                yield format_event("problem", convert_error(waiter.exception()).describe(request.url.path))
+            if isinstance(error := waiter.exception(), Exception):
+                yield format_event("problem", convert_error(error).describe(request.url.path))
         finally:
             waiter.cancel()
 

@@ -23,8 +23,8 @@ from mnemic.web.schemas.documents import (
 )
 from mnemic.web.server import Served, Server
 
-READ_PROBLEMS = document_problems(401, 403, 404, 422, 429, 504)
-WRITE_PROBLEMS = document_problems(401, 403, 404, 408, 409, 413, 422, 429, 503, 504)
+READ_PROBLEMS = document_problems(404, 422, 429, 504)
+WRITE_PROBLEMS = document_problems(404, 409, 422, 429, 503, 504)
 DocumentId = Annotated[int, Path(ge=1, le=MAX_NUMBER, description="A document's number.")]
 Cursor = Annotated[int | None, Query(ge=0, le=MAX_NUMBER)]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_ROWS)]

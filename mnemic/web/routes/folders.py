@@ -12,7 +12,7 @@ from mnemic.web.schemas.jobs import JobAccepted
 from mnemic.web.schemas.server import FolderInfo, FolderList, Watch, WatchedFolder
 from mnemic.web.server import Served, Server, WebServer
 
-PROBLEMS = document_problems(401, 403, 404, 422, 429)
+PROBLEMS = document_problems(404, 422, 429)
 router = APIRouter(prefix="/v1", tags=["folders"])
 
 
@@ -24,7 +24,7 @@ def find_folder(server: WebServer, folder_id: str) -> Path:
     return folder
 
 
-@router.get("/folders", responses=document_problems(401, 403))
+@router.get("/folders")
 async def list_folders(server: Server) -> FolderList:
     """List the folders that may be remembered."""
     return FolderList(folders=[FolderInfo(id=name, name=folder.name) for name, folder in server.folders.items()])
@@ -45,7 +45,7 @@ async def get_watch(folder_id: str, served: Served, server: Server) -> WatchedFo
     return WatchedFolder(id=folder_id, name=folder.name, watching=server.watches.is_watched(served.name, folder_id))
 
 
-@router.put("/memories/{m}/folders/{folder_id}/watch", responses=PROBLEMS | document_problems(408, 413))
+@router.put("/memories/{m}/folders/{folder_id}/watch", responses=PROBLEMS)
 async def watch_folder(folder_id: str, body: Watch, served: Served, server: Server) -> WatchedFolder:
     """Begin or end to remember the changes of a folder, also after a restart."""
     folder = find_folder(server, folder_id)

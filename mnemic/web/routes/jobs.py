@@ -15,11 +15,11 @@ from mnemic.web.schemas.jobs import Job, JobAccepted, JobList, Retry
 from mnemic.web.server import Server
 
 POLL_S, KEEP_ALIVE_S = 0.1, 15.0
-PROBLEMS = document_problems(401, 403, 404, 422)
+PROBLEMS = document_problems(404, 422)
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
-@router.get("", responses=document_problems(401, 403))
+@router.get("")
 async def list_jobs(server: Server) -> JobList:
     """List the jobs, newest first; those before a restart, too."""
     return JobList(jobs=[job.describe() for job in server.jobs.list_all()])
@@ -39,7 +39,7 @@ async def stop_job(job_id: str, server: Server) -> Job:
     return job.describe()
 
 
-@router.post("/{job_id}/retry", status_code=202, responses=PROBLEMS | document_problems(408, 409, 413, 429))
+@router.post("/{job_id}/retry", status_code=202, responses=PROBLEMS | document_problems(409, 429))
 async def retry_job(job_id: str, server: Server, body: Retry | None = None) -> JobAccepted:
     """Read again what a job did not read; all that is left, if it was stopped."""
     job = server.jobs.get(job_id)

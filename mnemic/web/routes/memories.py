@@ -17,13 +17,13 @@ def list_infos(server: WebServer) -> MemoryList:
     return MemoryList(memories=rows)
 
 
-@router.get("", responses=document_problems(401, 403, 429, 504))
+@router.get("", responses=document_problems(429, 504))
 async def list_memories(server: Server) -> MemoryList:
     """List the memories of this server."""
     return await server.readers.run(lambda: list_infos(server))
 
 
-@router.post("", status_code=201, responses=document_problems(401, 403, 409, 413, 422, 429, 504))
+@router.post("", status_code=201, responses=document_problems(409, 422, 429, 504))
 async def create_memory(body: NewMemory, server: Server) -> MemoryInfo:
     """Create a memory."""
 
@@ -33,7 +33,7 @@ async def create_memory(body: NewMemory, server: Server) -> MemoryInfo:
     return await server.writers.run(create)
 
 
-@router.get("/{m}", responses=document_problems(401, 403, 404, 422, 429, 504))
+@router.get("/{m}", responses=document_problems(404, 422, 429, 504))
 async def get_memory_info(served: Served, server: Server) -> MemoryInfo:
     """Describe a memory."""
     is_default = served.name == server.memories.default

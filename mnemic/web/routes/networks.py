@@ -25,17 +25,17 @@ from mnemic.web.server import Server, WebServer
 from mnemic.web.tables import list_tables
 
 NUM_EXAMPLES = 50  # questions that are generated, of which one is taken
-PROBLEMS = document_problems(401, 403, 404, 422, 429, 504)
+PROBLEMS = document_problems(404, 422, 429, 504)
 router = APIRouter(prefix="/v1", tags=["networks"])
 
 
-@router.get("/models", responses=document_problems(401, 403, 429, 504))
+@router.get("/models", responses=document_problems(429, 504))
 async def list_models(server: Server) -> ModelList:
     """List the trained networks."""
     return await server.readers.run(lambda: ModelList(models=server.networks.list_infos()))
 
 
-@router.get("/recipes", responses=document_problems(401, 403, 429, 504))
+@router.get("/recipes", responses=document_problems(429, 504))
 async def list_recipes(server: Server) -> RecipeList:
     """List the recipes of published systems."""
     from mnemic.recipe import recipe_comment, recipe_names
@@ -61,7 +61,7 @@ async def get_recipe(name: str, server: Server) -> RecipeText:
     return await server.readers.run(read)
 
 
-@router.get("/tables", responses=document_problems(401, 403, 429, 504))
+@router.get("/tables", responses=document_problems(429, 504))
 async def get_tables(server: Server) -> TableList:
     """List published systems, what their papers print and what they reach here."""
     return await server.readers.run(lambda: TableList(tables=list_tables()))
@@ -100,7 +100,7 @@ def generate_story(server: WebServer, model: str | None, task: int | None, seed:
     )
 
 
-@router.post("/stories/ask", responses=PROBLEMS | document_problems(408, 413))
+@router.post("/stories/ask", responses=PROBLEMS)
 async def ask_story(body: StoryQuestionBody, server: Server, request: Request) -> StoryResult:
     """Ask a network about a story, and show what it read and wrote."""
     request.state.audit = {"model": body.model, "question": body.question}

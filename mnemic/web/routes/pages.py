@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Response
@@ -13,16 +13,16 @@ from mnemic.web.limits import MAX_NUMBER
 from mnemic.web.pages import find_line_boxes, join_image
 from mnemic.web.problems import Problem, document_problems
 from mnemic.web.routes.documents import DocumentId, find_document
-from mnemic.web.schemas.documents import Highlight, PageInfo, PageList
+from mnemic.web.schemas.documents import Highlight, PageInfo, PageList, to_box
 from mnemic.web.server import Served, Server
 
 BLOCK_BYTES = 1 << 18
 MAX_PAGE = 100_000
-PROBLEMS = document_problems(401, 403, 404, 422, 429, 504)
-PICTURE = {
+PROBLEMS = document_problems(404, 422, 429, 504)
+PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"description": "The page.", "content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}}
 }
-FILE = {
+FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The file.",
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
@@ -117,10 +117,10 @@ async def find_highlight(
                 422, f"The span from {start} to {end} is empty, or outside of the passage of {len(text)} characters."
             )
         if slots[0].passage.boxes:
-            boxes = [tuple(box) for box in find_line_boxes(slots[0], first, last)]
+            boxes = [to_box(box) for box in find_line_boxes(slots[0], first, last)]
         else:
             options = {"page": number, "text": text, "start": first, "end": last}
-            boxes = [tuple(row) for row in server.pages.view(served, document, "words", **options)]
+            boxes = [to_box(row) for row in server.pages.view(served, document, "words", **options)]
         return Highlight(boxes=boxes)
 
     return await server.pages.pool.run(find)

@@ -10,8 +10,7 @@ from mnemic.web.schemas.jobs import JobAccepted
 from mnemic.web.schemas.networks import NewLongText, TextAnswer, TextInfo, TextList, TextQuestion
 from mnemic.web.server import Server
 
-PROBLEMS = document_problems(401, 403, 404, 422, 429, 504)
-BODY_PROBLEMS = PROBLEMS | document_problems(408, 413)
+PROBLEMS = document_problems(404, 422, 429, 504)
 router = APIRouter(prefix="/v1/texts", tags=["texts"])
 
 
@@ -25,7 +24,7 @@ async def list_texts(server: Server) -> TextList:
     return await server.readers.run(collect)
 
 
-@router.post("", status_code=202, responses=BODY_PROBLEMS | document_problems(507))
+@router.post("", status_code=202, responses=PROBLEMS | document_problems(507))
 async def read_text(body: NewLongText, server: Server) -> JobAccepted:
     """Read a long text into a memory; the job's result is its id."""
     record = make_record("text")
@@ -39,7 +38,7 @@ async def get_text(text_id: str, server: Server) -> TextInfo:
     return await server.readers.run(lambda: server.texts.describe(text_id))
 
 
-@router.post("/{text_id}/ask", responses=BODY_PROBLEMS)
+@router.post("/{text_id}/ask", responses=PROBLEMS)
 async def ask_text(text_id: str, body: TextQuestion, server: Server, request: Request) -> TextAnswer:
     """Answer a question from the memory of a long text."""
     request.state.audit = {"question": body.question}

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from mnemic.files import make_private_folder
 from mnemic.web.files import INCOMING
 from mnemic.web.jobs import RunningJob, make_record
 from mnemic.web.memories import ServedMemory
@@ -17,7 +18,7 @@ from mnemic.web.schemas.jobs import JobAccepted
 from mnemic.web.server import Served, Server, WebServer
 from mnemic.web.uploads import HIDDEN, UploadReceiver
 
-PROBLEMS = document_problems(400, 401, 403, 404, 408, 413, 415, 422, 429, 507)
+PROBLEMS = document_problems(404, 415, 422, 429, 507)
 UPLOAD_SCHEMA: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -53,7 +54,7 @@ async def receive_files(request: Request, staging: Path, server: WebServer) -> U
     content_type = request.headers.get("content-type", "")
     receiver = UploadReceiver(content_type, staging, server.options.limits)
     try:
-        await asyncio.to_thread(staging.mkdir, mode=0o700, parents=True)
+        await asyncio.to_thread(make_private_folder, staging)
         async for chunk in request.stream():
             if chunk:
                 await asyncio.to_thread(receiver.write, chunk)

@@ -1,5 +1,6 @@
 """Memories, their documents and passages."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,10 +11,16 @@ Box = tuple[float, float, float, float]
 BOX = "Left, top, right, bottom, as fractions of the page."
 
 
+def to_box(numbers: Sequence[float]) -> Box:
+    """Convert four numbers to a box."""
+    left, top, right, bottom = numbers
+    return left, top, right, bottom
+
+
 class Body(BaseModel):
     """The body of a request; unknown names are errors."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class MemoryInfo(BaseModel):
