@@ -1,4 +1,7 @@
-"""Everybody can use the page: keyboard, screen reader, dark, small, in Chinese; and it calls nobody."""
+"""Everybody can use the page: by keyboard, with a screen reader, small, dark, in Chinese.
+
+And it calls nobody.
+"""
 
 import json
 import os
@@ -17,13 +20,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 AXE = Path(os.environ.get("AXE", ROOT / ".venv" / "axe-core" / "axe.min.js"))
 LEASE = "When does the lease end?"
+QUESTIONS = (LEASE, "How much is the deposit?", "When does the bakery open?", "What is the amount for brushes?")
 CONTRASTS = """() => {
   const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
   const luminance = (color) => {
     canvas.fillStyle = color;
     canvas.fillRect(0, 0, 1, 1);
-    const linear = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
-      .map((value) => value / 255).map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+    const decode = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+    const linear = [...canvas.getImageData(0, 0, 1, 1).data].map((value) => decode(value / 255));
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
   };
   const ratios = [];
@@ -65,9 +69,12 @@ def walk_views(visitor: Visitor, papers_folder: Path) -> Any:
     yield "documents, empty"
     (papers_folder / "broken.pdf").write_bytes(b"nothing")
     visitor.upload(
-        papers.write_letter(papers_folder / "letter.txt"), papers.write_contract(papers_folder / "contract.pdf"),
-        papers.write_mail(papers_folder / "bakery.eml"), papers.write_table(papers_folder / "costs.csv"), papers_folder / "broken.pdf",
-    )  # fmt: skip
+        papers.write_letter(papers_folder / "letter.txt"),
+        papers.write_contract(papers_folder / "contract.pdf"),
+        papers.write_mail(papers_folder / "bakery.eml"),
+        papers.write_table(papers_folder / "costs.csv"),
+        papers_folder / "broken.pdf",
+    )
     yield "documents"
     for question in (
         LEASE,
@@ -82,8 +89,10 @@ def walk_views(visitor: Visitor, papers_folder: Path) -> Any:
         yield f"evidence of {question}"
     visitor.ask("What is the phone number of the landlord?")
     yield "no answer"
-    visitor.page.click("#memory-switch select")
     visitor.open("documents", selector=".document")
+    visitor.page.click("text=Write a note" if visitor.page.get_attribute("html", "lang") == "en" else "text=写笔记")
+    yield "note"
+    visitor.page.keyboard.press("Escape")
     visitor.page.click(".document button")
     yield "forget"
     visitor.page.keyboard.press("Escape")
@@ -92,6 +101,7 @@ def walk_views(visitor: Visitor, papers_folder: Path) -> Any:
     visitor.page.wait_for_selector(STORY)
     yield "networks"
     visitor.open("text", selector="#long-text")
+    yield "long text, empty"
     visitor.page.fill("#long-text", "The museum was founded by Edith Marlowe in 1897. Visitors pay nothing on Sundays.")
     visitor.page.click(".text-form .primary")
     visitor.page.wait_for_selector(".strip")
@@ -107,6 +117,11 @@ def test_axe_finds_nothing_serious(visitor: Visitor, tmp_path: Path, theme: str)
     findings: list[str] = []
     for view in walk_views(visitor, tmp_path):
         findings += run_axe(visitor, f"{view}, {theme}")
+    visitor.context.clear_cookies()
+    visitor.page.goto(f"{visitor.served.url}/#/ask")
+    visitor.page.reload()
+    visitor.page.wait_for_selector("#token")
+    findings += run_axe(visitor, f"token, {theme}")
     assert findings == []
 
 
@@ -171,8 +186,9 @@ def press_until(visitor: Visitor, selector: str, limit: int = 40) -> None:
         outline = visitor.page.evaluate(
             """() => {
                 const node = document.activeElement;
-                const ring = (item) => item && getComputedStyle(item).outlineStyle !== 'none';
-                return node === document.body || ring(node) || ring(node.closest('.card')) || Boolean(node.closest('.ask-box'));
+                const style = (item) => (item ? getComputedStyle(item) : { outlineStyle: 'none', boxShadow: 'none' });
+                const ring = (item) => style(item).outlineStyle !== 'none' || style(item).boxShadow !== 'none';
+                return node === document.body || [node, node.closest('.card, .ask-box')].some(ring);
             }"""
         )
         assert outline, visitor.page.evaluate("document.activeElement.outerHTML")
@@ -231,7 +247,7 @@ def test_no_request_leaves_the_machine(playwright: object, served: ServedPage, t
     events = json.loads(log.read_text(encoding="utf-8"))["events"]
     sent = [event["params"] for event in events if "initiator" in event.get("params", {})]
     of_pages = [urlsplit(request["url"]).hostname for request in sent if request["initiator"] == served.url]
-    assert len(of_pages) > 100
+    assert len(of_pages) > 50
     assert set(of_pages) == {"127.0.0.1"}
     # nobody else is a page: "not an origin" is Chromium itself, which looks for its own updates
     assert {request["initiator"] for request in sent} == {served.url, "not an origin"}

@@ -110,8 +110,9 @@ def test_evidence_comes_before_the_answer(visitor: Visitor) -> None:
             window.stages = [];
             const results = document.querySelector('.results');
             new MutationObserver(() => {
-              const stage = results.querySelector('.answer-waiting') ? (results.querySelector('.card') ? 'found' : 'searching')
-                : results.querySelector('.answer') ? 'answer' : 'other';
+              const has = (selector) => Boolean(results.querySelector(selector));
+              const waiting = has('.card') ? 'found' : 'searching';
+              const stage = has('.answer-waiting') ? waiting : has('.answer') ? 'answer' : 'other';
               if (window.stages.at(-1) !== stage) window.stages.push(stage);
             }).observe(results, { childList: true, subtree: true });
         }"""

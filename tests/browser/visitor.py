@@ -46,7 +46,7 @@ class Visitor:
             "reduced_motion": "reduce",
         } | settings
         self.served, self.memory = served, "default"
-        self.context = browser.new_context(**settings)
+        self.context = browser.new_context(reduced_motion="reduce", **settings)
         self.context.add_init_script(WATCH_SHIFTS)
         self.context.set_default_timeout(WAIT_MS)
         self.page: Page = self.context.new_page()

@@ -20,6 +20,7 @@ function drawFolder(folder) {
     }
   };
   const toggle = el("button", { type: "button", class: "switch", role: "switch", "aria-checked": String(Boolean(folder.watching)) }, el("span", { class: "switch-knob", "aria-hidden": "true" }), t("folders.watch"));
+  get(`${path}/watch`).then((state) => toggle.setAttribute("aria-checked", String(state.watching)), () => {});
   toggle.addEventListener("click", async () => {
     const wish = toggle.getAttribute("aria-checked") !== "true";
     message.textContent = "";

@@ -1,11 +1,11 @@
 // Documents: what the memory holds, what could not be read, and how to add and forget.
 
-import { get, withQuery } from "./api.js";
+import { get, post, withQuery } from "./api.js";
 import { drawAdding } from "./adding.js";
 import { debounce, el, icon, show } from "./dom.js";
 import { drawFolders } from "./folders.js";
 import { askForget } from "./forget.js";
-import { mountJobs } from "./jobs.js";
+import { followJob, mountJobs } from "./jobs.js";
 import { formatBytes, formatDay, t } from "./language.js";
 import { memory, memoryPath, memoryValue } from "./memories.js";
 import { splitName, titleOf } from "./names.js";
@@ -30,6 +30,25 @@ function drawRow(item, onGone) {
 function drawEmpty(isFiltered) {
   if (isFiltered) return el("div", { class: "empty" }, el("p", null, t("documents.none-found")));
   return el("div", { class: "empty" }, el("h2", null, t("documents.empty")), el("p", null, t("documents.empty.help")));
+}
+
+/** Say that the vectors of a memory are of another model, and offer to make them anew. */
+function drawReindex() {
+  if (memory()?.model_is_current !== false) return null;
+  const status = el("div", { role: "status" });
+  const start = async (event) => {
+    event.target.disabled = true;
+    try {
+      const answer = await post(memoryPath("/reindex"));
+      followJob(answer.job ?? answer);
+      status.parentElement.remove();
+    } catch (problem) {
+      show(status, problemBox(problem));
+      event.target.disabled = false;
+    }
+  };
+  return el("section", { class: "problem reindex", "aria-label": t("reindex.button") }, el("p", null, t("reindex.help")),
+    el("button", { type: "button", class: "primary", onclick: start }, t("reindex.button")), status);
 }
 
 /** Mount the view. */
@@ -75,7 +94,7 @@ export async function mount(place, route) {
   const onChange = () => load();
   show(place,
     el("div", { class: "head-row" }, heading, el("p", { class: "help" }, memory() ? memory().name : "")),
-    drawAdding(place), jobs,
+    drawReindex(), drawAdding(place), jobs,
     el("section", { "aria-label": t("documents.list") }, search, summary, list, more),
     el("section", { class: "server-folders" }, el("h2", null, t("folders.title")), folders));
   mountJobs(jobs);
