@@ -10,13 +10,14 @@ import { heatCell, heatLegend } from "./charts.js";
 const NEAREST = 3; // passages that are shown at first
 const MAX_SENTENCES = 4; // of a passage on its card
 const ROWS = new Set(["table", "sheets", "records", "mail", "mbox", "code", "log", "settings"]); // a sentence is a line
+const PLACES = { sheets: "place.sheet", pptx: "place.slide" }; // what a page is
 const LEVELS = [[0.85, "sure"], [0.6, "likely"], [0.35, "unsure"], [0, "guess"]];
 
 const levelOf = (score) => LEVELS.find(([least]) => score >= least)[1];
 /** Where in the document a sentence stands, in words. */
 export function placeOf(item) {
   const parts = [];
-  if (item.page !== null && item.page !== undefined) parts.push(t(["sheets"].includes(item.kind) ? "place.sheet" : item.kind === "pptx" ? "place.slide" : "place.page", { n: item.page }));
+  if (item.page !== null && item.page !== undefined) parts.push(t(PLACES[item.kind] ?? "place.page", { n: item.page }));
   if (item.line) parts.push(t("place.line", { n: item.line }));
   return parts.join(", ");
 }
