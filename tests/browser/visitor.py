@@ -40,13 +40,9 @@ class Visitor:
     """A browser profile with one page, signed in to a server."""
 
     def __init__(self, browser: "Browser", served: ServedPage, *, signed_in: bool = True, **settings: Any) -> None:
-        settings = {
-            "viewport": {"width": 1280, "height": 860},
-            "locale": "en-US",
-            "reduced_motion": "reduce",
-        } | settings
+        usual = {"viewport": {"width": 1280, "height": 860}, "locale": "en-US", "reduced_motion": "reduce"}
         self.served, self.memory = served, "default"
-        self.context = browser.new_context(reduced_motion="reduce", **settings)
+        self.context = browser.new_context(**usual | settings)
         self.context.add_init_script(WATCH_SHIFTS)
         self.context.set_default_timeout(WAIT_MS)
         self.page: Page = self.context.new_page()
@@ -96,8 +92,9 @@ class Visitor:
     def upload(self, *paths: Path) -> None:
         """Add files in the Documents view, and wait until they are read."""
         self.open("documents", selector=".dropzone")
-        self.page.set_input_files("#pick-files", [str(path) for path in paths])
-        self.page.wait_for_selector(".job-done")
+        with self.page.expect_response(lambda answer: answer.request.method == "POST") as uploaded:
+            self.page.set_input_files("#pick-files", [str(path) for path in paths])
+        self.page.wait_for_selector(f"[data-job='{uploaded.value.json()['job']['id']}'].job-done")
 
     def ask(self, question: str) -> str:
         """Ask in the Ask view; return the words of the answer."""

@@ -8,7 +8,7 @@ import { splitName } from "./names.js";
 import { heatCell, heatLegend } from "./charts.js";
 
 const NEAREST = 3; // passages that are shown at first
-const MAX_SENTENCES = 4; // of a passage on its card
+const REACH = 1; // sentences of a passage that a card shows on either side of the best one
 const ROWS = new Set(["table", "sheets", "records", "mail", "mbox", "code", "log", "settings"]); // a sentence is a line
 const PLACES = { sheets: "place.sheet", pptx: "place.slide" }; // what a page is
 const LEVELS = [[0.85, "sure"], [0.6, "likely"], [0.35, "unsure"], [0, "guess"]];
@@ -61,7 +61,9 @@ function groupByPassage(evidence) {
 
 /** The sentences of a group as they follow each other; what stands beside the best one is softer. */
 function drawSentences(group, answer) {
-  const near = group.items.slice(0, MAX_SENTENCES).sort((left, right) => left.start - right.start);
+  const items = [...group.items].sort((left, right) => left.start - right.start);
+  const place = items.indexOf(group.best);
+  const near = items.slice(Math.max(0, place - REACH), place + REACH + 1);
   return near.map((item, index) => [
     index ? (ROWS.has(item.kind) ? "\n" : item.start > near[index - 1].end + 2 ? " … " : " ") : null,
     item === group.best ? el("span", null, quoteSentence(item, answer)) : el("span", { class: "beside" }, quoteSentence(item, null)),

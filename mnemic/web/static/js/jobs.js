@@ -2,7 +2,7 @@
 
 import { get, post, remove } from "./api.js";
 import { announce, el, icon, show } from "./dom.js";
-import { formatNumber, t } from "./language.js";
+import { formatNumber, recall, remember, t } from "./language.js";
 import { loadMemories, memoryId } from "./memories.js";
 import { describeProblem } from "./problems.js";
 
@@ -10,9 +10,11 @@ const RUNNING = new Set(["queued", "running"]);
 const COUNTS = ["new", "changed", "moved", "copied", "unchanged", "gone", "broken", "skipped"];
 const MAX_JOBS = 8; // that are shown
 const MAX_UNREAD = 200; // rows at once
+const CLOSED = "mnemic.closed-reports";
+const MAX_CLOSED = 100;
 const jobs = new Map();
 const sources = new Map();
-const dismissed = new Set();
+const dismissed = new Set(JSON.parse(recall(CLOSED) ?? "[]"));
 const places = new Set();
 
 const isRunning = (job) => RUNNING.has(job.state);
@@ -36,6 +38,12 @@ async function finish(job) {
   await loadMemories().catch(() => {});
   window.dispatchEvent(new CustomEvent("mnemic:changed"));
   announce(`${t(`job.${job.state}`)} ${describeCounts(job)}`);
+}
+
+function dismiss(job) {
+  dismissed.add(job.id);
+  remember(CLOSED, JSON.stringify([...dismissed].slice(-MAX_CLOSED)));
+  for (const place of places) drawJobs(place);
 }
 
 /** Follow a job by its events; after a broken connection the browser resumes by itself. */
@@ -73,7 +81,7 @@ export async function watchJobs() {
   }
   for (const job of list) {
     if (isRunning(job)) followJob(job);
-    else if (!jobs.has(job.id) && job.kind !== "text") keep(job);
+    else if (!jobs.has(job.id) && job.kind !== "text" && (job.unread.length || job.state === "failed")) keep(job);
   }
   const known = new Set(list.map((job) => job.id));
   for (const job of jobs.values()) if (isRunning(job) && !known.has(job.id)) keep({ id: job.id, state: "lost" });
@@ -103,7 +111,7 @@ function drawRetry(job) {
     try {
       const body = field?.value ? { password: field.value } : {};
       const answer = await post(`/v1/jobs/${encodeURIComponent(job.id)}/retry`, body);
-      dismissed.add(job.id);
+      dismiss(job);
       followJob(answer.job ?? answer);
     } catch (problem) {
       message.textContent = describeProblem(problem);
@@ -129,10 +137,6 @@ function drawUnread(job) {
 
 function drawJob(job) {
   const stop = () => remove(`/v1/jobs/${encodeURIComponent(job.id)}`).then(() => announce(t("job.stopping")), () => {});
-  const dismiss = () => {
-    dismissed.add(job.id);
-    for (const place of places) drawJobs(place);
-  };
   const counts = describeCounts(job);
   const message = job.state === "lost" ? t("job.lost.help") : job.state === "done" ? "" : job.message;
   return el("li", { class: `job job-${job.state}`, "data-job": job.id },
@@ -140,7 +144,7 @@ function drawJob(job) {
       el("p", null, el("strong", null, t(`job.${job.state}`)), counts && el("span", { class: "job-counts" }, ` ${counts}`)),
       isRunning(job)
         ? el("button", { type: "button", class: "small", onclick: stop }, t("job.stop"))
-        : el("button", { type: "button", class: "tool tool-icon small", "aria-label": t("job.dismiss"), onclick: dismiss }, icon("close"))),
+        : el("button", { type: "button", class: "tool tool-icon small", "aria-label": t("job.dismiss"), onclick: () => dismiss(job) }, icon("close"))),
     isRunning(job) && drawProgress(job),
     message && el("p", { class: "help job-message" }, message),
     drawUnread(job));

@@ -1,7 +1,7 @@
 // Long text: BERT-MASS reads a text of any length into slots, and answers from the slots alone.
 
 import { get, post, remove } from "./api.js";
-import { announce, el, markSpans, show, toUnits } from "./dom.js";
+import { announce, el, icon, markSpans, show, toUnits } from "./dom.js";
 import { heatLegend, positionLegend, slotGrid, weightStrip } from "./charts.js";
 import { followJob } from "./jobs.js";
 import { formatNumber, t } from "./language.js";
@@ -176,9 +176,10 @@ function drawState(place, raw) {
     goTo("#/text");
   };
   show(place,
-    el("p", { class: "back" }, el("a", { class: "button quiet", href: "#/text" }, t("text.another"))),
-    el("h1", { tabindex: "-1" }, state.name || t("text.untitled")),
-    el("p", { class: "help" }, t("text.facts", { model: state.model, seen: state.tokens_seen, total: state.tokens_total, slots: state.num_filled, most: state.num_slots })),
+    el("header", { class: "document-head" },
+      el("p", { class: "back" }, el("a", { class: "button quiet", href: "#/text" }, icon("back"), t("text.another"))),
+      el("h1", { tabindex: "-1" }, state.name || t("text.untitled")),
+      el("p", { class: "help" }, t("text.facts", { model: state.model, seen: state.tokens_seen, total: state.tokens_total, slots: state.num_filled, most: state.num_slots }))),
     el("form", { class: "ask-box text-ask", onsubmit: ask }, el("label", { class: "hidden", for: "text-question" }, t("text.ask.label")), question, el("button", { class: "primary" }, t("ask.button"))),
     answerPlace,
     el("section", { class: "panel" }, el("h2", null, t("text.strip")), el("p", { class: "help" }, t("text.strip.help")),
