@@ -74,7 +74,7 @@ def describe_api(app: FastAPI) -> None:
                 if path not in OPEN_PATHS:
                     operation["security"] = [{"token": []}]
                     statuses = (*GUARD_STATUSES, *statuses)
-                problems = document_problems(*statuses, 421)
+                problems = document_problems(*statuses, 421, 431)
                 responses = operation["responses"] | {str(status): text for status, text in problems.items()}
                 operation["responses"] = dict(sorted(responses.items()))
         return schema

@@ -7,10 +7,10 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from mnemic.mcp.http import PromptProtocol
+from mnemic.web.security import MAX_HEADER_BYTES
 
 SHUTDOWN_S = 2  # for open connections, at the end
 BACKLOG = 1024  # connections that wait to be accepted
-MAX_HEADER_BYTES = 32 << 10
 DESCRIPTORS_PER_SERVER = 8192
 
 

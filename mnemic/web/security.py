@@ -19,6 +19,7 @@ OPEN_FOLDER = "/static/"
 READING_METHODS = {"GET", "HEAD", "OPTIONS"}
 CSRF_HEADER = "x-mnemic"  # no form of another site can send it
 MCP_PATH = "/mcp"
+MAX_HEADER_BYTES = 32 << 10
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -91,6 +92,9 @@ class Guard:
     def check_request(self, scope: Scope, headers: Headers) -> None:
         """Raise a problem unless a request comes from where it should, with the token."""
         host, origin, path = headers.get("host", "").lower(), headers.get("origin"), scope["path"]
+        num_bytes = sum(len(name) + len(value) for name, value in headers.raw)
+        if num_bytes > MAX_HEADER_BYTES:
+            raise Problem(431, f"The headers have {num_bytes:,} bytes; at most {MAX_HEADER_BYTES:,} are taken.")
         if host not in self.hosts:
             raise Problem(
                 421, f"This server is not {host[:100]!r} but {min(self.hosts)}; `mnemic serve --name NAME` adds a name."

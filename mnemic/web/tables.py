@@ -7,7 +7,6 @@ from typing import Any
 
 import mnemic
 from mnemic.files import read_json
-from mnemic.reproduce.statistics import summarize_table
 from mnemic.web.schemas.networks import ResultTable, TableRow
 
 RESULTS = Path(mnemic.__file__).parent / "docs" / "results"
@@ -39,6 +38,8 @@ def list_tables() -> list[ResultTable]:
 
 def make_babi_row(table: dict[str, Any]) -> TableRow:
     """Make the row of one network on bAbI."""
+    from mnemic.reproduce.statistics import summarize_table
+
     row = summarize_table(table)
     changes = f", {', '.join(table['overrides'])}" if table["overrides"] else ""
     spread = f" ± {row['std']:.1f}" if row["seeds"] > 1 else ""

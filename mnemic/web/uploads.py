@@ -150,9 +150,9 @@ class UploadReceiver:
         self.num_bytes += end - start
         if self.file is not None:
             if self.num_bytes > self.limits.max_file_bytes:
+                max_bytes = self.limits.max_file_bytes
                 raise Problem(
-                    413,
-                    f"The file {self.names[-1]!r} is larger than the {self.limits.max_file_bytes:,} bytes that are taken.",
+                    413, f"The file {self.names[-1]!r} is larger than the {max_bytes:,} bytes that are taken."
                 )
             self.file.write(data[start:end])
         elif self.field:

@@ -161,11 +161,11 @@ def test_a_file_of_the_command_line_is_not_served(tmp_path: Path) -> None:
 
 
 def test_limits_of_an_upload(tmp_path: Path) -> None:
-    limits = WebLimits(max_file_bytes=100, max_upload_bytes=1000, max_files=3)
+    limits = WebLimits(max_file_bytes=100, max_upload_bytes=3000, max_files=3)
     with open_api(tmp_path, limits=limits) as api:
         assert "100 bytes" in api.upload({"a.txt": b"x" * 101}, 413)["detail"]
         assert "3 files" in api.upload({f"{name}.txt": b"x" for name in "abcd"}, 413)["detail"]
-        assert "1,000 are taken" in api.upload({f"{name}.txt": b"x" * 99 for name in "abcdefghijk"}, 413)["detail"]
+        assert "3,000 are taken" in api.upload({f"{name}.txt": b"x" * 99 for name in "abcdefghijklmno"}, 413)["detail"]
         api.call("POST", DOCUMENTS, 415, content=b"x", headers={"Content-Type": "text/plain"})
         api.call("POST", DOCUMENTS, 415, content=b"x")
         api.call("POST", DOCUMENTS, 422, files={"wrong": ("a.txt", b"x")})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from mnemic.cli import options as opt
 from mnemic.cli.documents.common import choose_address
-from mnemic.cli.documents.mcp import NO_LOG, end_on_signal, load_torch
+from mnemic.cli.documents.mcp import NO_LOG, WITHOUT_TORCH, end_on_signal, load_torch
 from mnemic.cli.render.console import AS_JSON, is_installed, print_fields, print_json, print_status
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def serve(
             reader=reader,
             log=open_log(log, home),
         )
-        load_torch()
+        if embedder not in WITHOUT_TORCH or reader not in WITHOUT_TORCH:
+            load_torch()
         return serve_until_end(options, listener, open_page=not no_open and has_desktop())
 
 
