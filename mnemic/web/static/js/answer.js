@@ -59,13 +59,19 @@ function groupByPassage(evidence) {
   return [...groups.values()];
 }
 
+/** What stands between two sentences; Chinese has no spaces. */
+function gapBetween(left, right) {
+  if (right.start > left.end + 2) return " … ";
+  return /[\u3000-\u9fff\uff00-\uffef]$/.test(left.sentence ?? "") ? "" : " ";
+}
+
 /** The sentences of a group as they follow each other; what stands beside the best one is softer. */
 function drawSentences(group, answer) {
   const items = [...group.items].sort((left, right) => left.start - right.start);
   const place = items.indexOf(group.best);
   const near = items.slice(Math.max(0, place - REACH), place + REACH + 1);
   return near.map((item, index) => [
-    index ? (ROWS.has(item.kind) ? "\n" : item.start > near[index - 1].end + 2 ? " … " : " ") : null,
+    index ? (ROWS.has(item.kind) ? "\n" : gapBetween(near[index - 1], item)) : null,
     item === group.best ? el("span", null, quoteSentence(item, answer)) : el("span", { class: "beside" }, quoteSentence(item, null)),
   ]);
 }

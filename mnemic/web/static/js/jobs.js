@@ -73,6 +73,7 @@ async function recover(id) {
 
 /** Find the jobs that the server has, also those that were started before a reload. */
 export async function watchJobs() {
+  const before = [...jobs.values()].filter(isRunning); // one that begins meanwhile is in no list yet
   let list;
   try {
     list = (await get("/v1/jobs")).jobs;
@@ -84,7 +85,7 @@ export async function watchJobs() {
     else if (!jobs.has(job.id) && job.kind !== "text" && (job.unread.length || job.state === "failed")) keep(job);
   }
   const known = new Set(list.map((job) => job.id));
-  for (const job of jobs.values()) if (isRunning(job) && !known.has(job.id)) keep({ id: job.id, state: "lost" });
+  for (const job of before) if (!known.has(job.id)) keep({ id: job.id, state: "lost" });
 }
 
 /** The counts of a job's outcomes in words: "3 new, 1 unchanged". */
