@@ -50,9 +50,7 @@ def fill_memory(path: Path, num_passages: int, embedder: str) -> None:
             paragraphs = ["\n".join(write_sentence(10 * number + row) for row in range(10)) for number in numbers]
             file = Path(folder, f"houses-{first}.txt")
             file.write_text("\n\n".join(paragraphs), encoding="utf-8")
-            for step in memory.remembering([file]):
-                print(f"\rfilling: {first + step.passages:,} passages", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+            memory.remember(file)
 
 
 @contextmanager
@@ -231,7 +229,7 @@ def main() -> None:
             for connection in idle:
                 connection.close()
             lost = load.find_lost()
-            passages = client.send("GET", "/v1/memories/load")[1]["passages"]
+            passages = Client(port, token).send("GET", "/v1/memories/load")[1]["passages"]
     ordered = sorted(load.seconds)
     report = {
         "askers": arguments.askers,

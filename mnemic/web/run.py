@@ -10,6 +10,7 @@ from mnemic.mcp.http import PromptProtocol
 from mnemic.web.security import MAX_HEADER_BYTES
 
 SHUTDOWN_S = 2  # for open connections, at the end
+KEEP_ALIVE_S = 30  # of a connection between two requests
 BACKLOG = 1024  # connections that wait to be accepted
 DESCRIPTORS_PER_SERVER = 8192
 
@@ -43,6 +44,7 @@ async def serve_app(app: ASGIApp, listener: socket.socket) -> None:
         server_header=False,
         proxy_headers=False,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
     await uvicorn.Server(config).serve([listener])
