@@ -35,6 +35,20 @@ def test_files_that_were_not_read_are_reported_and_retried(visitor: Visitor, tmp
     assert "42" in visitor.ask("How many euros has the account?")
 
 
+def test_a_job_that_begins_while_the_list_of_jobs_is_on_its_way(visitor: Visitor, tmp_path: Path) -> None:
+    """An old list arrives after the upload: its lack of the new job means nothing."""
+    waiting = []
+    visitor.page.route("**/v1/jobs", lambda route: waiting.append((route, route.fetch())))
+    visitor.open("documents", selector=".dropzone")
+    visitor.page.wait_for_timeout(300)
+    with visitor.page.expect_response(lambda answer: answer.request.method == "POST"):
+        visitor.page.set_input_files("#pick-files", str(papers.write_letter(tmp_path / "letter.txt")))
+    assert waiting
+    for route, answer in waiting:
+        route.fulfill(response=answer)
+    visitor.page.wait_for_selector(".job-done .job-counts:has-text('1 new')")
+
+
 def test_a_forgotten_document_is_proven_gone(visitor: Visitor, tmp_path: Path) -> None:
     visitor.upload(papers.write_letter(tmp_path / "letter.txt"))
     assert visitor.ask(LEASE) == "30 June"

@@ -81,11 +81,12 @@ export async function watchJobs() {
     return;
   }
   for (const job of list) {
-    if (isRunning(job)) followJob(job);
-    else if (!jobs.has(job.id) && job.kind !== "text" && (job.unread.length || job.state === "failed")) keep(job);
+    const known = jobs.get(job.id);
+    if (isRunning(job) && (!known || isRunning(known))) followJob(job);
+    else if (!known && job.kind !== "text" && (job.unread.length || job.state === "failed")) keep(job);
   }
-  const known = new Set(list.map((job) => job.id));
-  for (const job of before) if (!known.has(job.id)) keep({ id: job.id, state: "lost" });
+  const listed = new Set(list.map((job) => job.id));
+  for (const job of before) if (!listed.has(job.id)) keep({ id: job.id, state: "lost" });
 }
 
 /** The counts of a job's outcomes in words: "3 new, 1 unchanged". */
