@@ -93,17 +93,15 @@ function signOut(message = "") {
 }
 
 async function start(isFirst) {
-  const linkError = isFirst ? await useLink() : "";
+  const linkError = isFirst && location.pathname === "/link" ? await useLink() : "";
+  const load = () => loadMemories().then(() => null, (error) => error);
+  const early = linkError ? null : load(); // beside the session: one way to the server less before the first view
   const session = await readSession();
   document.getElementById("version").textContent = session.version ?? "";
-  if (linkError && !session.authenticated) return signOut(linkError);
-  if (!session.authenticated) return signOut();
-  try {
-    await loadMemories();
-  } catch (problem) {
-    if (problem.status === 401) return signOut();
-    return show(main, problemBox(problem, () => start(false)));
-  }
+  if (!session.authenticated) return signOut(linkError);
+  const problem = await (early ?? load());
+  if (problem?.status === 401) return signOut(); // the session ended meanwhile
+  if (problem) return show(main, problemBox(problem, () => start(false)));
   await draw({ isNew: false, fresh: true });
   const jobs = await import("./jobs.js");
   return jobs.watchJobs();

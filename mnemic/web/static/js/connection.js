@@ -47,7 +47,6 @@ export function watchConnection() {
 
 /** Exchange the code of a one-time link for a session; return an error's text or "". */
 export async function useLink() {
-  if (location.pathname !== "/link") return "";
   const code = decodeURIComponent(location.hash.slice(1));
   history.replaceState(null, "", "/#/ask");
   try {
