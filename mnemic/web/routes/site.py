@@ -92,7 +92,7 @@ def start_session(login: Login, request: Request, server: Server) -> Response:
         path="/",
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=request.headers.get("origin", "").startswith("https:"),  # behind a proxy with TLS
     )
     return response
 
