@@ -49,6 +49,25 @@ def test_a_job_that_begins_while_the_list_of_jobs_is_on_its_way(visitor: Visitor
     visitor.page.wait_for_selector(".job-done .job-counts:has-text('1 new')")
 
 
+def test_a_job_is_stopped_and_later_read_to_its_end(visitor: Visitor, tmp_path: Path) -> None:
+    """Its progress is there again after a reload of the page; a stop keeps what was read."""
+    paths = [tmp_path / f"letter-{number}.txt" for number in range(30)]
+    for number, path in enumerate(paths):
+        path.write_text(f"Letter {number}.\n" + papers.FILLER * 40, encoding="utf-8")
+    visitor.open("documents", selector=".dropzone")
+    with visitor.page.expect_response(lambda answer: answer.request.method == "POST"):
+        visitor.page.set_input_files("#pick-files", [str(path) for path in paths])
+    visitor.page.reload()
+    visitor.page.wait_for_selector(".job progress")
+    visitor.page.click(".job button:has-text('Stop')")
+    visitor.page.wait_for_selector(".job-stopped")
+    num_read = visitor.page.locator(".document").count()
+    assert num_read < 30
+    visitor.page.click("text=Read the rest")
+    visitor.page.wait_for_selector(".job-done")
+    visitor.page.wait_for_selector("text=30 documents")
+
+
 def test_a_forgotten_document_is_proven_gone(visitor: Visitor, tmp_path: Path) -> None:
     visitor.upload(papers.write_letter(tmp_path / "letter.txt"))
     assert visitor.ask(LEASE) == "30 June"

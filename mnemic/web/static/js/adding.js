@@ -7,8 +7,8 @@ import { followJob } from "./jobs.js";
 import { loadMemories, memoryPath } from "./memories.js";
 import { problemBox, describeProblem } from "./problems.js";
 
-const MAX_FILES = 100; // of one request
-const MAX_BYTES = 50_000_000;
+const MAX_FILES = 1000; // of one request; the server takes more
+const MAX_BYTES = 500_000_000;
 const MAX_ENTRIES = 5000; // of one read of a dropped folder
 
 /** Group files into uploads that are not too large. */

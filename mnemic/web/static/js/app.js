@@ -76,6 +76,7 @@ async function draw({ isNew = true, fresh = false } = {}) {
 }
 
 async function onAddress() {
+  document.documentElement.dataset.hasMoved = "true"; // "back" stays within the page
   SCROLLS.set(address, window.scrollY);
   address = location.hash;
   const wasAt = SCROLLS.get(address);

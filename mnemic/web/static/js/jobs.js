@@ -17,6 +17,8 @@ const sources = new Map();
 const dismissed = new Set(JSON.parse(recall(CLOSED) ?? "[]"));
 const places = new Set();
 
+/** A job that ended early: a retry reads what is left. */
+const hasRest = (job) => job.kind === "remember" && ["stopped", "failed"].includes(job.state);
 const isRunning = (job) => RUNNING.has(job.state);
 const emit = (job) => window.dispatchEvent(new CustomEvent("mnemic:job", { detail: job }));
 
@@ -83,7 +85,7 @@ export async function watchJobs() {
   for (const job of list) {
     const known = jobs.get(job.id);
     if (isRunning(job) && (!known || isRunning(known))) followJob(job);
-    else if (!known && job.kind !== "text" && (job.unread.length || job.state === "failed")) keep(job);
+    else if (!known && job.kind !== "text" && (job.unread.length || hasRest(job))) keep(job);
   }
   const listed = new Set(list.map((job) => job.id));
   for (const job of before) if (!listed.has(job.id)) keep({ id: job.id, state: "lost" });
@@ -104,7 +106,7 @@ function drawProgress(job) {
 }
 
 function drawRetry(job) {
-  const needsPassword = job.unread.some((item) => item.needs_password || /password/i.test(`${item.reasons?.join(" ")} ${item.advice ?? ""}`));
+  const needsPassword = (job.unread ?? []).some((item) => item.needs_password || /password/i.test(`${item.reasons?.join(" ")} ${item.advice ?? ""}`));
   const message = el("p", { class: "field-error", role: "alert" });
   const id = `password-${job.id}`;
   const field = needsPassword ? el("input", { id, type: "password", autocomplete: "off" }) : null;
@@ -121,7 +123,7 @@ function drawRetry(job) {
   };
   return el("form", { class: "retry", onsubmit: retry },
     field && el("label", { for: id }, t("unread.password")),
-    el("div", { class: "row" }, field, el("button", { class: field ? "primary" : "" }, t("unread.retry"))), message);
+    el("div", { class: "row" }, field, el("button", { class: field ? "primary" : "" }, t(hasRest(job) ? "job.rest" : "unread.retry"))), message);
 }
 
 function drawUnread(job) {
@@ -149,7 +151,8 @@ function drawJob(job) {
         : el("button", { type: "button", class: "tool tool-icon small", "aria-label": t("job.dismiss"), onclick: () => dismiss(job) }, icon("close"))),
     isRunning(job) && drawProgress(job),
     message && el("p", { class: "help job-message" }, message),
-    drawUnread(job));
+    drawUnread(job),
+    hasRest(job) && !job.unread?.length && drawRetry(job));
 }
 
 /** Draw the jobs that concern documents; what is being typed stays. */

@@ -76,7 +76,7 @@ function drawHead(info) {
   const facts = [kindName(info.kind), formatBytes(info.bytes), info.pages ? t("documents.pages", { n: info.pages }) : "", t("documents.passages", { n: info.passages })];
   const { base, folder } = splitName(info);
   return el("header", { class: "document-head" },
-    el("p", { class: "back" }, el("button", { type: "button", class: "quiet", onclick: () => (window.history.length > 1 ? window.history.back() : goTo("#/documents")) }, icon("back"), t("back"))),
+    el("p", { class: "back" }, el("button", { type: "button", class: "quiet", onclick: () => (document.documentElement.dataset.hasMoved ? window.history.back() : goTo("#/documents")) }, icon("back"), t("back"))),
     el("h1", { tabindex: "-1" }, base),
     titleOf(info) && el("p", { class: "document-title" }, titleOf(info)),
     el("p", { class: "help" }, folder ? `${folder} · ` : "", facts.filter(Boolean).join(" · "), info.remembered_at ? ` · ${t("document.remembered", { time: formatTime(info.remembered_at) })}` : ""),
