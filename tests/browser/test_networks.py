@@ -45,6 +45,10 @@ def test_a_long_text_is_read_and_asked(visitor: Visitor) -> None:
     assert visitor.page.locator(".strip rect").count() == 123
     visitor.page.locator(".strip rect").first.click(force=True)
     assert visitor.page.inner_text(".long-text mark").strip() == SENTENCES[0]
+    visitor.page.focus("#sentence")
+    visitor.page.keyboard.press("ArrowRight")  # the same without a mouse
+    assert visitor.page.inner_text(".long-text mark").strip() == SENTENCES[1]
+    assert visitor.page.get_attribute("#sentence", "aria-valuetext").startswith("Sentence 2, storage weight 0.")
     assert visitor.page.locator(".slot-grid rect").count() > 1
     visitor.page.fill("#text-question", "Who founded the museum?")
     visitor.page.click(".text-ask .primary")

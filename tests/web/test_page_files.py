@@ -5,6 +5,8 @@ import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 
+from mnemic.store.answer.ask import CLAUSE_NOTE, WORDS_NOTE
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "mnemic"
 STATIC = PACKAGE / "web" / "static"
@@ -46,7 +48,7 @@ def list_keys_in_use() -> tuple[set[str], set[str]]:
     """List the keys that scripts and page ask for, and the beginnings of composed ones."""
     keys, beginnings = set(), set()
     for text in [*SCRIPTS.values(), (STATIC / "index.html").read_text(encoding="utf-8")]:
-        for arguments in re.findall(r'\bt\(([^`"]*"[^)]*)\)', text):
+        for arguments in re.findall(r'\bt\(([^`"\n)]*"[^)\n]*)\)', text):
             keys |= {key for key in STRING.findall(arguments) if re.fullmatch(r"[a-z-]+(\.[a-z-]+)*", key)}
         beginnings |= set(re.findall(r"`([a-z]+\.)\$\{", text))
         keys |= set(re.findall(r'data-t(?:-label)?="([^"]+)"', text))
@@ -80,6 +82,11 @@ def test_chinese_has_its_own_punctuation() -> None:
         assert not re.search(r"[\u4e00-\u9fff][,;:?!]", text), key
 
 
+def test_notes_that_are_translated_are_those_of_the_library() -> None:
+    strings = read_strings("en")
+    assert (strings["notes.words"], strings["notes.clause"]) == (WORDS_NOTE, CLAUSE_NOTE)
+
+
 def test_every_text_is_used_and_every_key_exists() -> None:
     strings = read_strings("en").keys()
     keys, beginnings = list_keys_in_use()
@@ -88,7 +95,7 @@ def test_every_text_is_used_and_every_key_exists() -> None:
     unused = {
         key for key in strings - keys - literals if not key.startswith(tuple(beginnings)) and not key.endswith(".one")
     }
-    assert unused == set()
+    assert unused == {"notes.words", "notes.clause"}
 
 
 def test_every_file_is_referenced_and_shipped() -> None:

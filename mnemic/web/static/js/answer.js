@@ -1,7 +1,7 @@
 // Draw an answer: its words, how sure it is, and the sentences it was read from.
 
 import { el, icon, markSpans, toUnits } from "./dom.js";
-import { formatNumber, t } from "./language.js";
+import { formatNumber, t, translateNote } from "./language.js";
 import { memoryValue } from "./memories.js";
 import { linkTo } from "./router.js";
 import { splitName } from "./names.js";
@@ -144,7 +144,7 @@ function drawWeights(answer) {
 /** Draw the whole answer; without one, what came nearest. */
 export function drawAnswer(answer) {
   const evidence = answer.evidence ?? [];
-  const notes = (answer.notes ?? []).map((note) => el("p", { class: "help note" }, note));
+  const notes = (answer.notes ?? []).map((note) => el("p", { class: "help note" }, translateNote(note)));
   const hasAnswer = answer.answer !== null && answer.answer !== undefined;
   if (!hasAnswer) {
     return [

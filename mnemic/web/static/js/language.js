@@ -17,6 +17,12 @@ export function t(key, values = {}) {
   });
 }
 
+/** A note of the library in the language of the interface, if it is a known one. */
+export function translateNote(note) {
+  const key = Object.keys(strings.en).find((name) => name.startsWith("notes.") && strings.en[name] === note);
+  return key ? t(key) : note;
+}
+
 /** Change the language, remember it, and let the views draw themselves again. */
 export function setLanguage(lang) {
   document.documentElement.lang = lang;

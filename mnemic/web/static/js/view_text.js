@@ -153,6 +153,13 @@ function drawState(place, raw) {
   };
   const { steps } = state;
   const [low, high] = scaleOf(state.units);
+  const slider = el("input", { type: "range", id: "sentence", min: 0, max: Math.max(0, state.units.length - 1), value: 0 });
+  const pick = (index) => {
+    slider.value = index;
+    slider.setAttribute("aria-valuetext", t("text.sentence.value", { n: index + 1, weight: formatNumber(state.units[index].weight, 2) }));
+    showAt(state.units[index]);
+  };
+  slider.addEventListener("input", () => pick(Number(slider.value)));
   const numSlots = Math.max(1, steps.reduce((most, step) => Math.max(most, step.findLastIndex((unit) => unit >= 0) + 1), 0));
   const question = el("input", { id: "text-question", required: true, placeholder: t("text.ask.placeholder"), autocomplete: "off" });
   const ask = async (event) => {
@@ -183,8 +190,8 @@ function drawState(place, raw) {
     el("form", { class: "ask-box text-ask", onsubmit: ask }, el("label", { class: "hidden", for: "text-question" }, t("text.ask.label")), question, el("button", { class: "primary" }, t("ask.button"))),
     answerPlace,
     el("section", { class: "panel" }, el("h2", null, t("text.strip")), el("p", { class: "help" }, t("text.strip.help")),
-      el("div", { class: "strip-frame" }, weightStrip(state.units, length, [low, high], t("text.strip.label", { n: state.units.length }), (index) => showAt(state.units[index])), reads),
-      el("div", { class: "strip-axis" }, el("span", null, t("text.begin")), el("span", null, t("text.end"))), heatLegend(t("legend.store.low", { low: formatNumber(low, 2) }), t("legend.store.high", { high: formatNumber(high, 2) }), "store")),
+      el("div", { class: "strip-frame" }, weightStrip(state.units, length, [low, high], t("text.strip.label", { n: state.units.length }), pick), reads),
+      el("div", { class: "strip-axis" }, el("span", null, t("text.begin")), el("span", null, t("text.end"))), el("div", { class: "field" }, el("label", { for: "sentence" }, t("text.sentence")), slider), heatLegend(t("legend.store.low", { low: formatNumber(low, 2) }), t("legend.store.high", { high: formatNumber(high, 2) }), "store")),
     steps.length > 1 ? el("section", { class: "panel" }, el("h2", null, t("text.slots-time")), el("p", { class: "help" }, t("text.slots-time.help")),
       slotGrid(steps, numSlots, (unit) => (state.units[unit]?.first ?? 0) / length, t("text.slots-time.label", { n: numSlots, steps: steps.length })),
       el("div", { class: "strip-axis" }, el("span", null, t("text.segment.first")), el("span", null, t("text.segment.last"))), positionLegend(t("text.begin"), t("text.end"))) : null,
