@@ -46,7 +46,7 @@ def format_times(name: str, times: list[float]) -> str:
 
 
 def remember_files(page: ServedPage, visitor: Visitor, folder: Path, num_passages: int) -> tuple[int, list[str]]:
-    """Write files as notes until there are enough passages; return their number and lines of them."""
+    """Write files as notes until there are enough passages; return their number and some lines."""
     lines: list[str] = []
     passages = 0
     for path in sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file()):
