@@ -167,7 +167,7 @@ class Load:
 
     def run(self, num_askers: int, seconds: float) -> None:
         """Run all threads for some time."""
-        targets: list[Callable[[int], None]] = [self.ask] * num_askers + [self.write_notes, self.upload]
+        targets: list[Callable[[int], None]] = [*[self.ask] * num_askers, self.write_notes, self.upload]
         threads = [Thread(target=target, args=(seed,)) for seed, target in enumerate(targets)]
         for thread in threads:
             thread.start()

@@ -85,7 +85,7 @@ def describe_api(app: FastAPI) -> None:
 def list_methods(path: str) -> list[str]:
     """List the methods of a path."""
     routes = [route for family in FAMILIES for route in family.router.routes if isinstance(route, APIRoute)]
-    return sorted({method for route in routes if route.path_regex.match(path) for method in route.methods})
+    return sorted({method for route in routes if route.path_regex.match(path) for method in route.methods or ()})
 
 
 def respond_to_method(request: Request, error: Exception) -> JSONResponse:

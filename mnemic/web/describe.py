@@ -24,9 +24,9 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def put_in_words(value: float, words: tuple[tuple[float, str], ...], least: str) -> str:
+def put_in_words(value: float, words: tuple[tuple[float, str], ...], default: str) -> str:
     """Put a probability or a weight in words."""
-    return next((text for bound, text in words if value >= bound), least)
+    return next((text for bound, text in words if value >= bound), default)
 
 
 def describe_memory(served: ServedMemory, *, is_default: bool) -> MemoryInfo:
@@ -50,12 +50,12 @@ def describe_memory(served: ServedMemory, *, is_default: bool) -> MemoryInfo:
 def describe_fields(served: ServedMemory, document: Document) -> dict[str, Any]:
     """Describe a document, all but its versions."""
     store, files = served.memory.store, served.files
-    place = files.describe_document(document)
+    origin = files.describe_document(document)
     record = store.get_file_record(document.places[0]) if document.places else None
     modified = datetime.fromtimestamp(record.modified_ns / 1e9, UTC) if record else None
     return {
         "id": document.id,
-        "name": clean(place.name),
+        "name": clean(origin.name),
         "title": clean(document.title),
         "kind": document.kind,
         "bytes": record.size if record else document.characters,
@@ -64,7 +64,7 @@ def describe_fields(served: ServedMemory, document: Document) -> dict[str, Any]:
         "remembered_at": document.remembered,
         "modified_at": modified.isoformat(timespec="seconds") if modified else None,
         "is_active": document.retired is None,
-        "source": place.source,
+        "source": origin.source,
         "has_original": files.find_original(store, document) is not None,
         "notes": [clean(note) for note in document.notes],
     }

@@ -43,16 +43,16 @@ class DocumentFiles:
         self.folder = Path(os.path.realpath(folder))
         self.served_folders = served_folders  # id → folder
 
-    def describe_place(self, place: str) -> PlaceName:
+    def describe_place(self, path: str) -> PlaceName:
         """Name the file of a document: relative to its folder, without what is above."""
-        if not os.path.isabs(place):
-            return PlaceName(place, "file")
-        if place.startswith(f"{self.folder}{os.sep}"):
-            return PlaceName(os.path.relpath(place, self.folder), "upload")
+        if not os.path.isabs(path):
+            return PlaceName(path, "file")
+        if path.startswith(f"{self.folder}{os.sep}"):
+            return PlaceName(os.path.relpath(path, self.folder), "upload")
         for folder in self.served_folders.values():
-            if place.startswith(f"{folder}{os.sep}"):
-                return PlaceName(f"{folder.name}{os.sep}{os.path.relpath(place, folder)}", "folder")
-        return PlaceName(place, "file")
+            if path.startswith(f"{folder}{os.sep}"):
+                return PlaceName(f"{folder.name}{os.sep}{os.path.relpath(path, folder)}", "folder")
+        return PlaceName(path, "file")
 
     def describe_document(self, document: Document) -> PlaceName:
         """Name a document, and say where it is from."""
@@ -61,7 +61,7 @@ class DocumentFiles:
         return PlaceName(document.title, "note" if document.kind == NOTE_KIND else "file")
 
     def find_place(self, name: str) -> str:
-        """Return the path of a file or folder by its name here; no file is looked at."""
+        """Return the path of a file or folder by its name, without looking at it."""
         name = name.replace("\\", "/").strip()
         if os.path.isabs(name):
             return os.path.normpath(name)
@@ -73,10 +73,10 @@ class DocumentFiles:
 
     def find_original(self, store: Store, document: Document) -> tuple[Path, Path] | None:
         """Return an unchanged file of a document that may be served, and its folder."""
-        for place in document.places:
-            path = Path(find_container(place))
+        for member_path in document.places:
+            path = Path(find_container(member_path))
             root = self.find_root(path)
-            record = store.get_file_record(place)
+            record = store.get_file_record(member_path)
             if root is None or record is None:
                 continue
             with suppress(OSError):
@@ -95,16 +95,16 @@ class DocumentFiles:
         return root
 
     def open_original(self, store: Store, document: Document) -> OpenFile | None:
-        """Open the file of a document; None if it may not be served or is another by now."""
-        found = self.find_original(store, document)
-        if found is None:
+        """Open the file of a document; None if it has changed or is private."""
+        original = self.find_original(store, document)
+        if original is None:
             return None
         try:
-            return OpenFile(*found)
+            return OpenFile(*original)
         except (DocumentError, OSError):
             return None
 
-    def list_uploads(self, places: Iterable[str]) -> list[Path]:
+    def list_uploads(self, member_paths: Iterable[str]) -> list[Path]:
         """List the uploaded files among the places of documents."""
-        paths = {Path(find_container(place)) for place in places if place}
+        paths = {Path(find_container(path)) for path in member_paths if path}
         return sorted(path for path in paths if path.is_relative_to(self.folder))

@@ -7,7 +7,7 @@ from pathlib import Path
 from mnemic.files import make_private_folder, read_json, replace_file
 from mnemic.store.targets import resolve_ids
 from mnemic.web.describe import clean
-from mnemic.web.jobs import JobTable
+from mnemic.web.jobs.table import JobTable
 from mnemic.web.memories import ServedMemory
 from mnemic.web.schemas.documents import ForgetReport
 
@@ -22,17 +22,17 @@ def forget_with_files(served: ServedMemory, jobs: JobTable, document_id: int, *,
     """
     memory, files = served.memory, served.files
     document_ids = resolve_ids(memory.store, document_id)
-    found = [memory.document(number) for number in document_ids]
+    documents = [memory.document(number) for number in document_ids]
     versions = {version.id: version for number in document_ids for version in memory.store.list_versions(number)}
-    paths = {path for document in (*found, *versions.values()) for path in files.list_uploads(document.places)}
+    paths = {path for document in (*documents, *versions.values()) for path in files.list_uploads(document.places)}
     paths |= set(files.list_uploads(event.path for event in memory.store.list_events(list(versions))))
     note_pending(files.folder, sorted(paths))
-    places = [place for document in (*found, *versions.values()) for place in document.places] + list(map(str, paths))
+    names = [path for document in (*documents, *versions.values()) for path in document.places] + list(map(str, paths))
     report = memory.forget(*document_ids, verify=verify)
     num_removed = remove_pending(served)
-    jobs.remove_names([clean(files.describe_place(place).name) for place in places], places)
-    left = [str(path.relative_to(files.folder)) for path in paths if path.exists() and not is_needed(served, path)]
-    traces = [clean(trace) for trace in report.traces or ()] + left
+    jobs.remove_names([clean(files.describe_place(name).name) for name in names], names)
+    remaining = [str(path.relative_to(files.folder)) for path in paths if path.exists() and not is_needed(served, path)]
+    traces = [clean(trace) for trace in report.traces or ()] + remaining
     notes = [] if report.scrubbed else [JOURNAL_NOTE]
     return ForgetReport(
         documents=[document.id for document in report.documents],

@@ -9,8 +9,8 @@ from mnemic.store import Memory, StoreError
 from mnemic.store.locate import find_home_folder, list_named_memories
 from mnemic.store.postgres.address import Address
 from mnemic.web.files import DocumentFiles, find_files_folder
+from mnemic.web.jobs.pools import WriteTurns
 from mnemic.web.problems import Problem
-from mnemic.web.work import WriteTurns
 
 NAME = re.compile(r"[A-Za-z0-9][\w-]{0,59}")
 

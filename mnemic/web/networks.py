@@ -1,4 +1,4 @@
-"""The trained networks that a server shows: those that ship, and folders it was started with."""
+"""The trained networks of a server: those that ship, and others from folders."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class NetworkTable:
             self.loaded.move_to_end(name)
             model = self.loaded[name]
         if method not in model.methods:
-            able = [other for other in self.folders if method in self.methods.get(other, ())]
+            able = [title for title in self.folders if method in self.methods.get(title, ())]
             hint = f"; others can: {', '.join(able)}" if able else ""
             raise Problem(422, f"The network {name!r} cannot {method}, but {', '.join(model.methods)}{hint}.")
         return model

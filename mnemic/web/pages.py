@@ -1,4 +1,4 @@
-"""Pages of documents as pictures, made in processes that are confined as those that read files."""
+"""Pages of documents as pictures, made in confined processes."""
 
 from base64 import b64decode
 from queue import Empty, SimpleQueue
@@ -7,10 +7,10 @@ from typing import Any
 from mnemic.store.contract import Document, MemorySlot
 from mnemic.store.ingest.contents import find_container
 from mnemic.text.documents import Box, DocumentError, DocumentParser, Limits
+from mnemic.web.jobs.pools import WorkerPool
 from mnemic.web.limits import WebLimits
 from mnemic.web.memories import ServedMemory
 from mnemic.web.problems import Problem, make_sentence
-from mnemic.web.work import WorkerPool
 
 PAGED_KINDS = ("pdf", "picture")
 NO_PAGES = "Document {id} has no pages that can be shown: it is no PDF or picture, or its file is not here any more."
@@ -66,7 +66,7 @@ def join_image(parts: list[list[Any]]) -> bytes:
 
 
 def find_line_boxes(slot: MemorySlot, start: int, end: int) -> tuple[Box, ...]:
-    """Return the boxes of the lines of a span of a passage that OCR has read."""
+    """Return the boxes of a span's lines, if OCR has read them."""
     passage = slot.passage
     sentence = next((row for row in reversed(passage.sentences) if row.start <= start), passage.sentences[0])
     offset = max(sentence.line - passage.sentences[0].line, 0)

@@ -70,7 +70,7 @@ class Problem(HTTPException):
 
 
 def make_busy_problem(detail: str, status: int = 429) -> Problem:
-    """Make the problem of a server that has too much to do; it says when to come again."""
+    """Make the problem of a busy server; it says when to come again."""
     return Problem(status, detail, headers={"Retry-After": str(RETRY_AFTER_S)})
 
 

@@ -1,4 +1,4 @@
-"""The guard in front of all routes: host, origin, token, the size and time of a body, headers."""
+"""The guard in front of all routes: origin, token, limits, headers, log."""
 
 import asyncio
 import logging

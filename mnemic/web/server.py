@@ -13,15 +13,15 @@ from mnemic.mcp.server import MemoryService
 from mnemic.store.retrieve.models import SHIPPED_MODEL
 from mnemic.web.files import INCOMING
 from mnemic.web.forget import remove_pending
-from mnemic.web.jobs import JobTable
+from mnemic.web.jobs.pools import WorkerPool
+from mnemic.web.jobs.table import JobTable
+from mnemic.web.jobs.watches import WatchTable
 from mnemic.web.limits import WebLimits
 from mnemic.web.memories import MemoryTable, ServedMemory
 from mnemic.web.networks import NetworkTable
 from mnemic.web.pages import PageRenderer
 from mnemic.web.session import SessionKeys
 from mnemic.web.texts import TextTable
-from mnemic.web.watches import WatchTable
-from mnemic.web.work import WorkerPool
 
 LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 

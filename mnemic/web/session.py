@@ -1,4 +1,4 @@
-"""Who may use the server: a token, cookies made of it, and links that are good once."""
+"""Who may use the server: a token, its cookies, and one-time links."""
 
 import secrets
 import time

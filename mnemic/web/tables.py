@@ -7,7 +7,7 @@ from typing import Any
 
 import mnemic
 from mnemic.files import read_json
-from mnemic.web.schemas.networks import ResultTable, TableRow
+from mnemic.web.schemas.networks import ResultRow, ResultTable
 
 RESULTS = Path(mnemic.__file__).parent / "docs" / "results"
 NUM_TASKS = 20  # of bAbI
@@ -36,14 +36,14 @@ def list_tables() -> list[ResultTable]:
     return [table for table in tables if table.rows]
 
 
-def make_babi_row(table: dict[str, Any]) -> TableRow:
+def make_babi_row(table: dict[str, Any]) -> ResultRow:
     """Make the row of one network on bAbI."""
     from mnemic.reproduce.statistics import summarize_table
 
     row = summarize_table(table)
     changes = f", {', '.join(table['overrides'])}" if table["overrides"] else ""
     spread = f" ± {row['std']:.1f}" if row["seeds"] > 1 else ""
-    return TableRow(
+    return ResultRow(
         system=f"{row['recipe']}, {row['size']} {row['setting']}{changes}",
         published=row["published"],
         ours=row["best"],
@@ -65,9 +65,9 @@ def format_babi_command(table: dict[str, Any]) -> str:
     return shlex.join(command)
 
 
-def make_words_row(table: dict[str, Any], row: dict[str, Any]) -> TableRow:
+def make_words_row(table: dict[str, Any], row: dict[str, Any]) -> ResultRow:
     """Make the row of one language model."""
-    return TableRow(
+    return ResultRow(
         system=row["recipe"],
         published=None,
         ours=row["perplexity"],
@@ -77,7 +77,7 @@ def make_words_row(table: dict[str, Any], row: dict[str, Any]) -> TableRow:
     )
 
 
-def list_tuning_rows() -> list[TableRow]:
+def list_tuning_rows() -> list[ResultRow]:
     """List a row per task: the mean over its seeds."""
     runs: dict[str, list[dict[str, Any]]] = {}
     for path in sorted((RESULTS / "fine-tuning").glob("*.json")):
@@ -88,7 +88,7 @@ def list_tuning_rows() -> list[TableRow]:
         name, scores = next(iter(first["test"])), [next(iter(run["test"].values())) for run in group]
         before = f" after {first['before']}" if first["before"] else ""
         rows.append(
-            TableRow(
+            ResultRow(
                 system=f"{first['title']}{before}",
                 published=None,
                 ours=sum(scores) / len(scores),

@@ -1,4 +1,4 @@
-"""Long texts, each read into one memory; they lie in a folder of the owner alone."""
+"""Long texts, each read into one memory, in a private folder."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mnemic.files import make_private_folder, read_json, replace_file
 from mnemic.store.retrieve.models import THREAD_LIMIT
 from mnemic.web.describe import clean
-from mnemic.web.jobs import RunningJob
+from mnemic.web.jobs.table import RunningJob
 from mnemic.web.networks import NetworkTable
 from mnemic.web.problems import Problem
 from mnemic.web.schemas.networks import (
@@ -41,7 +41,7 @@ class StoppedError(Exception):
 
 
 class TextTable:
-    """The texts of a server: for each a file with the text, and one with the memory."""
+    """The texts of a server, each in a file beside its memory."""
 
     def __init__(self, folder: Path, networks: NetworkTable) -> None:
         self.folder, self.networks = folder, networks

@@ -28,15 +28,15 @@ _DRIVE = re.compile(r"^[A-Za-z]:")
 
 
 def make_relative(name: str) -> str:
-    """Make a path that stays below its folder of the file name that a client sent."""
+    """Make a path that stays below its folder from a client's file name."""
     name = unicodedata.normalize("NFC", _DRIVE.sub("", name.replace("\\", "/")))
-    parts = [_CONTROLS.sub("_", part).strip() for part in name.split("/")]
-    parts = [part for part in parts if part not in ("", ".")]
+    parts = [_CONTROLS.sub("_", text).strip() for text in name.split("/")]
+    parts = [text for text in parts if text not in ("", ".")]
     if not parts:
         raise Problem(422, f"A file has no name that can be used: {name[:80]!r}. Give it another one.")
     if ".." in parts:
         raise Problem(422, f"The file name {name[:80]!r} leads out of its folder. Send names without '..'.")
-    relative = "/".join(shorten_name(part) for part in parts)
+    relative = "/".join(map(shorten_name, parts))
     if len(parts) > MAX_DEPTH or len(relative.encode()) > MAX_PATH_BYTES:
         raise Problem(422, f"The path {name[:80]!r}… is too long; at most {MAX_DEPTH} folders are taken.")
     return relative
@@ -130,7 +130,7 @@ class UploadReceiver:
         relative = make_relative(options[b"filename"].decode("utf-8", "replace"))
         if len(self.names) + len(self.hidden) >= self.limits.max_files:
             raise Problem(413, f"An upload has at most {self.limits.max_files:,} files. Send the others after it.")
-        if any(part.startswith(".") for part in relative.split("/")):
+        if any(text.startswith(".") for text in relative.split("/")):
             self.hidden.append(relative)
             self.field = ""  # its content is passed over
             return
@@ -179,7 +179,7 @@ class UploadReceiver:
 
 
 def publish_files(staging: Path, folder: Path, names: list[str]) -> list[Path]:
-    """Move files that came to their names; return their paths. A second call moves the rest."""
+    """Move the files of an upload to their names; return their paths."""
     paths = []
     for name in names:
         source, target = staging / name, folder / name
@@ -193,7 +193,7 @@ def publish_files(staging: Path, folder: Path, names: list[str]) -> list[Path]:
 
 
 def check_free(folder: Path, name: str) -> None:
-    """Raise a problem if a name is that of a folder, or in the place of a file, of before."""
+    """Raise a problem if a name is a folder's or leads through a file."""
     parts = name.split("/")
     is_in_file = any((folder / "/".join(parts[:number])).is_file() for number in range(1, len(parts)))
     if is_in_file or (folder / name).is_dir():

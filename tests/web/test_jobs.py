@@ -8,10 +8,10 @@ from threading import Event, Thread
 import pytest
 from web_service import DOCUMENTS, Api, open_api, parse_events
 
-from mnemic.web.jobs import RESTARTED, JobTable, RunningJob, make_record
+from mnemic.web.jobs.pools import WorkerPool, WriteTurns
+from mnemic.web.jobs.table import RESTARTED, JobTable, RunningJob, make_record
 from mnemic.web.limits import WebLimits
 from mnemic.web.problems import Problem
-from mnemic.web.work import WorkerPool, WriteTurns
 
 NOTES = "/v1/memories/notes/notes"
 
@@ -91,7 +91,7 @@ def test_jobs_survive_a_restart(tmp_path: Path) -> None:
 
 
 def test_old_jobs_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnemic.web.jobs.MAX_JOBS", 3)
+    monkeypatch.setattr("mnemic.web.jobs.table.MAX_JOBS", 3)
     table = JobTable(tmp_path, WorkerPool("test", 1, 10, None))
     for _ in range(6):
         job = table.start(make_record("text"), lambda job: None)
@@ -144,7 +144,7 @@ def test_people_write_before_the_next_turn_of_a_job() -> None:
 
 
 def test_a_note_does_not_wait_for_a_long_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnemic.web.remember.MIN_TURN_S", 0.0)
+    monkeypatch.setattr("mnemic.web.jobs.remember.MIN_TURN_S", 0.0)
     with open_api(tmp_path) as api:
         parts = [("files", item) for item in write_notes(140).items()]
         job = api.call("POST", DOCUMENTS, 202, files=parts)["job"]

@@ -87,7 +87,7 @@ def check_folders(paths: list[Path], option: str) -> tuple[Path, ...]:
 
 
 def choose_memories(addresses: list[str]) -> list[str]:
-    """Return the addresses of the memories; none stands for the default one and all named ones."""
+    """Return the addresses of the memories; none: the default and all named ones."""
     if addresses:
         return addresses
     default = choose_address(None)
@@ -110,7 +110,7 @@ def prepare_home() -> Path:
 
 
 def load_token(token_file: Path | None, home: Path) -> str:
-    """Load the token, by default from a file among the memories: pages stay open over restarts."""
+    """Load the token from its file, by default one among the memories."""
     from mnemic.mcp.http import read_token
 
     return read_token(token_file.expanduser() if token_file else home / "serve.token")

@@ -113,7 +113,7 @@ class DocumentParser:
             raise DocumentError(replace_unstorable(str(answer[-1]))[:MAX_NOTE_LENGTH])
 
     def view(self, file: OpenFile, kind: str, name: str, **options: Any) -> list[list[Any]]:
-        """Return a view of the pages of a file: "sizes", an "image", or the boxes of "words"."""
+        """Return a view of a file's pages: "sizes", an "image" or boxes of "words"."""
         seconds = self.limits.timeout_s
         request = [kind, file.path.name, str(file.path.absolute()), None, 0, seconds, {"name": name, **options}]
         answers, done, end = list[list[Any]](), False, time.monotonic() + seconds

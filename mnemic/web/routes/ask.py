@@ -23,8 +23,8 @@ router = APIRouter(prefix="/v1/memories/{m}", tags=["ask"])
 
 def make_filters(served: ServedMemory, fields: FilterFields) -> dict[str, Any]:
     """Make the filters as keywords of ``Memory.ask``; a folder becomes its path."""
-    place = served.files.find_place(fields.inside) if fields.inside else None
-    return {"inside": place, "kind": fields.kind or None, "since": fields.since, "until": fields.until}
+    path = served.files.find_place(fields.inside) if fields.inside else None
+    return {"inside": path, "kind": fields.kind or None, "since": fields.since, "until": fields.until}
 
 
 def answer_question(
@@ -69,7 +69,7 @@ async def ask(body: Question, served: Served, server: Server, request: Request) 
 
     def run() -> None:
         try:
-            report("answer", answer_question(served, body, lambda found: report("found", found)))
+            report("answer", answer_question(served, body, lambda evidence: report("found", evidence)))
         except Exception as error:
             report("problem", convert_error(error).describe(request.url.path))
 

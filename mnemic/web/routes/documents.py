@@ -142,10 +142,10 @@ async def list_passages(
         document, store = find_document(served, document_id), served.memory.store
         first = 0 if after is None else after
         if around is not None:
-            found = store.read_slots("WHERE id = ? AND document = ?", around, document_id)
-            if not found:
+            slots = store.read_slots("WHERE id = ? AND document = ?", around, document_id)
+            if not slots:
                 raise Problem(404, f"There is no passage {around} in document {document_id}.")
-            first = max(0, found[0].number - limit // 2)
+            first = max(0, slots[0].number - limit // 2)
         where = "WHERE document = ? AND number >= ? ORDER BY number LIMIT ?"
         slots = store.read_slots(where, document_id, first, limit)
         end = first + limit

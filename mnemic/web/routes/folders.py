@@ -1,11 +1,11 @@
-"""The routes of folders that the server was started with; a client never sends a path."""
+"""The routes of the folders that the server was started with."""
 
 import asyncio
 from pathlib import Path
 
 from fastapi import APIRouter
 
-from mnemic.web.jobs import RunningJob, make_record
+from mnemic.web.jobs.table import RunningJob, make_record
 from mnemic.web.problems import Problem, document_problems
 from mnemic.web.routes.uploads import remember_files
 from mnemic.web.schemas.jobs import JobAccepted
@@ -55,7 +55,7 @@ async def watch_folder(folder_id: str, body: Watch, served: Served, server: Serv
 
 @router.post("/memories/{m}/reindex", status_code=202, responses=PROBLEMS)
 async def reindex(served: Served, server: Server) -> JobAccepted:
-    """Compute the vectors of a memory anew where they are missing or those of another model."""
+    """Compute the vectors that are missing, or those of another model, anew."""
 
     def run(job: RunningJob) -> None:
         with served.turns.take(is_urgent=False, stop=job.stop):

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 
 from mnemic.web.events import EVENT_STREAM, KEEP_ALIVE, STREAM_RESPONSE, format_event
-from mnemic.web.jobs import RunningJob, make_record
+from mnemic.web.jobs.table import RunningJob, make_record
 from mnemic.web.problems import Problem, document_problems
 from mnemic.web.routes.uploads import remember_files
 from mnemic.web.schemas.jobs import Job, JobAccepted, JobList, Retry
@@ -41,7 +41,7 @@ async def stop_job(job_id: str, server: Server) -> Job:
 
 @router.post("/{job_id}/retry", status_code=202, responses=PROBLEMS | document_problems(409, 429))
 async def retry_job(job_id: str, server: Server, body: Retry | None = None) -> JobAccepted:
-    """Read again what a job did not read; all that is left, if it was stopped."""
+    """Read again what a job did not read, or all that remains."""
     job = server.jobs.get(job_id)
     record = job.record
     if not job.is_over:
@@ -66,7 +66,7 @@ async def retry_job(job_id: str, server: Server, body: Retry | None = None) -> J
 async def stream_events(
     job_id: str, server: Server, request: Request, last_event_id: Annotated[str, Header(max_length=20)] = ""
 ) -> StreamingResponse:
-    """Stream the progress of a job as the events `progress`, and `end` with the whole job.
+    """Stream the progress of a job as events `progress` and `end`.
 
     The ids rise; a client that sends `Last-Event-ID` gets only what is new.
     """

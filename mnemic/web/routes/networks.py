@@ -108,7 +108,7 @@ async def ask_story(body: StoryQuestionBody, server: Server, request: Request) -
 
 
 def answer_story(server: WebServer, body: StoryQuestionBody) -> StoryResult:
-    """Answer a question about a story, with the weights of each hop and of the slots."""
+    """Answer a question about a story, with the weights of hops and slots."""
     model = server.networks.load(body.model, "ask_story")
     sentences = [sentence for sentence in body.sentences if sentence.strip()]
     with THREAD_LIMIT.apply():

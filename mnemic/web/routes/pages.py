@@ -1,4 +1,4 @@
-"""The routes of originals: the file of a document, its pages, and where words are on them."""
+"""The routes of a document's file, its pages, and boxes of words."""
 
 import os
 from collections.abc import Iterator
@@ -103,7 +103,7 @@ async def find_highlight(
     start: Offset = None,
     end: Offset = None,
 ) -> Highlight:
-    """Return the boxes of a span of a passage on a page; without a span, of the passage."""
+    """Return the boxes of a span of a passage, or of all of it."""
 
     def find() -> Highlight:
         document = find_document(served, document_id)

@@ -4,7 +4,7 @@ import asyncio
 
 from fastapi import APIRouter, Request, Response
 
-from mnemic.web.jobs import make_record
+from mnemic.web.jobs.table import make_record
 from mnemic.web.problems import document_problems
 from mnemic.web.schemas.jobs import JobAccepted
 from mnemic.web.schemas.networks import NewLongText, TextAnswer, TextInfo, TextList, TextQuestion

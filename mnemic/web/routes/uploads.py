@@ -10,10 +10,10 @@ from fastapi import APIRouter, Request
 
 from mnemic.files import make_private_folder
 from mnemic.web.files import INCOMING
-from mnemic.web.jobs import RunningJob, make_record
+from mnemic.web.jobs.remember import RememberJob
+from mnemic.web.jobs.table import RunningJob, make_record
 from mnemic.web.memories import ServedMemory
 from mnemic.web.problems import Problem, document_problems, make_busy_problem
-from mnemic.web.remember import RememberJob
 from mnemic.web.schemas.jobs import JobAccepted
 from mnemic.web.server import Served, Server, WebServer
 from mnemic.web.uploads import HIDDEN, UploadReceiver
@@ -68,7 +68,7 @@ async def receive_files(request: Request, staging: Path, server: WebServer) -> U
 
 @router.post("/documents", status_code=202, responses=PROBLEMS, openapi_extra=UPLOAD_SCHEMA)
 async def upload_documents(request: Request, served: Served, server: Server) -> JobAccepted:
-    """Upload files; a job remembers them. A file of a known name is a new version of it."""
+    """Upload files, which a job remembers; a known name gets a new version."""
     if server.num_uploads >= server.options.limits.max_uploads:
         raise make_busy_problem(f"{server.num_uploads} uploads are coming in already. Send it again a little later.")
     record = make_record("remember", served.name)

@@ -13,8 +13,8 @@ BOX = "Left, top, right, bottom, as fractions of the page."
 
 def to_box(numbers: Sequence[float]) -> Box:
     """Convert four numbers to a box."""
-    left, top, right, bottom = numbers
-    return left, top, right, bottom
+    x_min, top, x_max, bottom = numbers
+    return x_min, top, x_max, bottom
 
 
 class Body(BaseModel):

@@ -53,7 +53,7 @@ class TextQuestion(Body):
 
 
 class TextSlot(BaseModel):
-    """A slot of a memory, with the span of the text that is in it most."""
+    """A slot of a memory, with the span that it holds most of."""
 
     slot: int
     text: str
@@ -195,7 +195,7 @@ class RecipeList(BaseModel):
     recipes: list[RecipeInfo]
 
 
-class TableRow(BaseModel):
+class ResultRow(BaseModel):
     """A system: what its paper printed, and what it reaches here."""
 
     system: str
@@ -211,7 +211,7 @@ class ResultTable(BaseModel):
 
     name: str
     title: str
-    rows: list[TableRow]
+    rows: list[ResultRow]
 
 
 class TableList(BaseModel):

@@ -1,4 +1,4 @@
-"""Locate words of a passage on a page, whatever blanks, hyphens or order the page has."""
+"""Locate words of a passage on a page, whatever its blanks, hyphens or order."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ _PIECES = re.compile(r"[\n\t]+|(?<=[.;:,])\s+")
 
 
 class Letters(NamedTuple):
-    """The letters and digits of a text in one form, each with its position in the text."""
+    """The normalized letters and digits of a text, each with its position in it."""
 
     text: str
     positions: list[int]
@@ -45,8 +45,8 @@ def locate_span(page: Sequence[str], passage: str, start: int, end: int) -> list
     before, after = normalize_letters(passage[:start]).text, normalize_letters(passage[end:]).text
     if not span:
         return []
-    found = letters.text.find(before + span + after)
-    first = found + len(before) if found >= 0 else find_nearest(letters.text, span, before, after)
+    first = letters.text.find(before + span + after)
+    first = first + len(before) if first >= 0 else find_nearest(letters.text, span, before, after)
     if first >= 0:
         return list(range(letters.positions[first], letters.positions[first + len(span) - 1] + 1))
     positions, reached = set[int](), 0
@@ -64,8 +64,8 @@ def find_nearest(text: str, span: str, before: str, after: str) -> int:
     """Return where a span occurs with the most of its context; -1 if nowhere."""
     best, best_size, first = -1, -1, text.find(span)
     while first >= 0:
-        left = count_equal(text[:first][::-1], before[::-1])
-        size = left + count_equal(text[first + len(span) :], after)
+        size = count_equal(text[:first][::-1], before[::-1])
+        size += count_equal(text[first + len(span) :], after)
         if size > best_size:
             best, best_size = first, size
         first = text.find(span, first + 1)

@@ -1,4 +1,4 @@
-"""Views of a file's pages: their sizes, pictures of them, boxes of words. Only in the sandbox."""
+"""Views of a file's pages, made in the sandbox: sizes, pictures, boxes of words."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -168,7 +168,7 @@ def join_lines(boxes: Sequence[Box], indices: Sequence[int]) -> list[Box]:
 
 
 def shares_line(line: Box, box: Box) -> bool:
-    """Check whether a character is on the line of others; lines may run up or down, too."""
+    """Check whether a character is on the line of others, even a vertical one."""
     rows = min(line.bottom, box.bottom) - max(line.top, box.top)
     columns = min(line.right, box.right) - max(line.left, box.left)
     height, width = box.bottom - box.top, box.right - box.left

@@ -1,4 +1,4 @@
-"""Jobs: work that goes on while clients come and go, and that a restart does not forget.
+"""Jobs: work that goes on while clients come and go.
 
 Each job has a small file, which is written when its state changes. What a job remembers is in the
 memory as soon as it is counted, so that a retry after a restart reads only the rest.
@@ -18,9 +18,9 @@ from threading import Event, Lock
 from typing import Any
 
 from mnemic.files import make_private_folder, read_json, replace_file
+from mnemic.web.jobs.pools import WorkerPool
 from mnemic.web.problems import Problem, convert_error
 from mnemic.web.schemas.jobs import Job, JobKind, JobProgress, JobState
-from mnemic.web.work import WorkerPool
 
 MAX_JOBS = 100  # that are listed; the oldest ones that have ended go
 MAX_UNREAD = 1_000  # files that a job names
@@ -53,7 +53,7 @@ class JobRecord:
 
 
 class RunningJob:
-    """A job in memory: its record, a number that rises with every change, a wish to stop."""
+    """A job in memory: its record, the number of its changes, a wish to stop."""
 
     def __init__(self, record: JobRecord) -> None:
         self.record, self.revision = record, 1
@@ -110,7 +110,7 @@ class JobTable:
         return list(self.jobs.values())[::-1]
 
     def start(self, record: JobRecord, run: Callable[[RunningJob], None]) -> RunningJob:
-        """Begin a job as soon as a thread is free; raise a problem if too many wait."""
+        """Queue a job; raise a problem if too many wait."""
         record.started_at = get_time()
         job = RunningJob(record)
         self.save(job)

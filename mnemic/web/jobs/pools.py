@@ -75,7 +75,7 @@ class WorkerPool:
 
 
 class WriteTurns:
-    """Who may write to a memory: requests of people come before the next step of a job."""
+    """Who may write to a memory: requests come before the turns of jobs."""
 
     def __init__(self) -> None:
         self.condition = Condition()

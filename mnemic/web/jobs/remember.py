@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mnemic.store.ingest.steps import find_install_command
 from mnemic.web.describe import clean
-from mnemic.web.jobs import MAX_UNREAD, RunningJob, count_files
+from mnemic.web.jobs.table import MAX_UNREAD, RunningJob, count_files
 from mnemic.web.memories import ServedMemory
 from mnemic.web.uploads import publish_files
 
@@ -51,7 +51,7 @@ class RememberJob:
         record.result = {"documents": list(self.documents)[:MAX_UNREAD], "passages": self.num_passages}
 
     def remember_for_a_turn(self, paths: list[str]) -> bool:
-        """Remember until the end, or until others want to write; return whether it is the end."""
+        """Remember until others want to write; return whether all is done."""
         turns, stop = self.served.turns, self.job.stop
         with turns.take(is_urgent=False, stop=stop):
             if stop.is_set():
