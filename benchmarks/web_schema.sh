@@ -18,6 +18,7 @@ until curl -sf "$api/health" > /dev/null; do sleep 0.3; done
 token="Authorization: Bearer $(cat "$folder/home/serve.token")"
 curl -sf -H "$token" -H 'Content-Type: application/json' -d '{"text": "The rent is 700 euros."}' \
     "$api/memories/default/notes" > /dev/null
-# What fits the schema may still be refused: a name that is no memory's, a day that is none.
+# What fits the schema may still be refused: a name that is no memory's, a day that is none. DELETE
+# stops a job, which stays in the list; and the id of a job that reads a text is not the text's.
 schemathesis run "$api/openapi.json" -H "$token" --continue-on-failure --request-timeout 60 \
-    --exclude-checks positive_data_acceptance "$@"
+    --exclude-checks positive_data_acceptance,use_after_free,ensure_resource_availability "$@"
