@@ -60,7 +60,7 @@ def remember_files(page: ServedPage, visitor: Visitor, folder: Path, num_passage
 
 
 def time_visits(browser: Any, page: ServedPage, visits: int) -> dict[str, list[float]]:
-    """Open the page in fresh profiles; return the times of the first paint and of the question box."""
+    """Open the page in fresh profiles; return the times of first paint and question box."""
     times: dict[str, list[float]] = {"first paint": [], "question box": []}
     for _ in range(visits):
         with Visitor(browser, page) as visitor:
