@@ -4,6 +4,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome || echo chromium)
+AXE := 4.14.0# of axe-core, which checks that everybody can use the page; the hash is that of axe.min.js
+AXE_SHA256 := 20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878
 TORCH := $(shell grep '^torch==' constraints.txt)
 # Wheels alone, each with a hash in locks/: nothing is built, and a file that was changed is refused.
 LOCKED := $(PIP) install --require-hashes --no-deps --only-binary :all: -r
@@ -14,7 +17,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test check slow docs wheel lock clean
+.PHONY: help demo test browser check slow docs wheel lock clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -28,6 +31,11 @@ demo: $(VENV)/ready-all ## set up, remember mnemic's documentation, ask it, show
 test: $(VENV)/ready-test ## set up and run the tests
 	@echo "test: pytest, on all cores"
 	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+browser: $(VENV)/ready-test $(VENV)/ready-browser $(VENV)/axe-core/axe.min.js ## test the page in the system's Chromium
+	@command -v "$(CHROMIUM)" >/dev/null || { echo "make: there is no chromium here; install it (apt-get install chromium), or give its path: make browser CHROMIUM=/path/to/chromium" >&2; exit 2; }
+	@echo "browser: pytest -m browser, with $$($(CHROMIUM) --version 2>/dev/null)"
+	@CHROMIUM="$(CHROMIUM)" $(BIN)/python -m pytest -m browser tests/browser
 
 slow: $(VENV)/ready-test ## run the long proofs
 	@echo "slow: pytest -m slow"
@@ -52,7 +60,7 @@ wheel: $(VENV)/ready ## build dist/mnemic-*.whl and the list of what it needs (S
 	@$(BIN)/python tools/sbom.py dist
 	@ls dist/*
 
-lock: $(VENV)/ready-test $(VENV)/ready-check $(VENV)/ready-docs ## write locks/ anew, from constraints.txt
+lock: $(VENV)/ready-test $(VENV)/ready-browser $(VENV)/ready-check $(VENV)/ready-docs ## write locks/ anew, from constraints.txt
 	@$(BIN)/python tools/lock.py
 
 clean: ## remove the environment and everything that was built
@@ -74,4 +82,12 @@ $(VENV)/ready: pyproject.toml constraints.txt locks/base.txt
 $(VENV)/ready-%: $(VENV)/ready locks/%.txt
 	@echo "set up: what mnemic[$*] adds"
 	@$(LOCKED) locks/$*.txt
+	@touch $@
+
+# A single file of a package of npm, for `make browser` alone.
+$(VENV)/axe-core/axe.min.js: Makefile | $(VENV)/ready
+	@command -v npm >/dev/null || { echo "make: npm fetches axe-core $(AXE) (apt-get install npm)" >&2; exit 2; }
+	@mkdir -p $(@D)
+	@cd $(@D) && npm pack --silent axe-core@$(AXE) >/dev/null && tar -xzf axe-core-$(AXE).tgz --strip-components 1 package/axe.min.js
+	@echo "$(AXE_SHA256)  $@" | $(BIN)/python -c 'import hashlib, sys; digest, path = sys.stdin.read().split(); sys.exit(hashlib.sha256(open(path, "rb").read()).hexdigest() != digest and f"make: {path} has another hash than the Makefile says")'
 	@touch $@

@@ -57,6 +57,13 @@ def open_private(
     return descriptor
 
 
+def make_private_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing, for this user alone."""
+    for folder in (*reversed(path.parents), path):
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def check_private(status: os.stat_result, path: Path, *, any_owner: bool = False) -> None:
     """Raise ``UnsafeFileError`` unless this is a regular file of this user, with one name."""
     reason = ""

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-GROUPS = ("all", "test", "check", "docs")
+GROUPS = ("all", "test", "browser", "check", "docs")
 LOCK_ENTRY = re.compile(r"(?m)^([\w-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$")
 
 

@@ -49,6 +49,9 @@ FIXED = frozenset(
         ("mcp/results.py", "found"),
         ("mcp/results.py", "looked"),
         ("store/answers.py", "looked"),
+        ("web/schemas/answers.py", "looked"),
+        ("web/schemas/answers.py", "place"),  # fields of the HTTP API
+        ("web/schemas/networks.py", "ours"),
         ("store/contract.py", "places"),
         ("store/contract.py", "what"),
         ("store/contract.py", "left_out"),

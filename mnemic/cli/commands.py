@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from mnemic.cli.documents import ask, config, demo, forget, maintain, mcp, remember, search, trust, watch
+from mnemic.cli.documents import ask, config, demo, forget, maintain, mcp, remember, search, serve, trust, watch
 from mnemic.cli.documents import list as contents
 from mnemic.cli.networks import (
     ask_story,
@@ -52,6 +52,7 @@ DOCUMENT_COMMANDS: Commands = {
     "config": config.config,
     "trust": trust.trust,
     "mcp": mcp.mcp,
+    "serve": serve.serve,
     "demo": demo.demo,
 }
 NETWORK_COMMANDS: Commands = {

@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 import stat
+from collections.abc import Sequence
 from hmac import compare_digest
 from pathlib import Path
 from typing import Any
@@ -64,16 +65,15 @@ def bind_port(port: int) -> socket.socket:
         raise ValueError(f"port {port} of {HOST} cannot be used: {error.strerror}; give another --port") from None
 
 
-def build_app(server: Server[Any], token: str, port: int) -> Starlette:
+def build_app(server: Server[Any], token: str, hosts: Sequence[str]) -> Starlette:
     """Build the web application: token first, then host and origin, then the protocol."""
-    hosts = [f"{HOST}:{port}", f"localhost:{port}"]
     check = TokenCheck(token)
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MAX_MESSAGE_BYTES,
         max_sessions=MAX_SESSIONS,
         transport_security=TransportSecuritySettings(
-            allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
+            allowed_hosts=list(hosts), allowed_origins=[f"http://{host}" for host in hosts]
         ),
         token_verifier=check,
     )
@@ -83,7 +83,8 @@ def build_app(server: Server[Any], token: str, port: int) -> Starlette:
 
 async def serve_http(server: Server[Any], listener: socket.socket, token: str) -> None:
     """Serve clients until a signal ends it, which is raised again then."""
-    app = build_app(server, token, listener.getsockname()[1])
+    port = listener.getsockname()[1]
+    app = build_app(server, token, [f"{HOST}:{port}", f"localhost:{port}"])
     # At the end it warns of answers to clients that uvicorn has disconnected already.
     logging.getLogger("mcp.shared.jsonrpc_dispatcher").setLevel(logging.ERROR)
     config = uvicorn.Config(

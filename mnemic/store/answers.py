@@ -6,7 +6,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mnemic.text.documents import Box, Sentence
 
@@ -48,6 +48,7 @@ class Evidence:
     end: int
     weights: tuple[float, ...]  # one per hop
     score: float
+    slot: int = 0  # the passage's number in the memory
 
     def __repr__(self) -> str:
         return f"<Evidence {shorten_text(self.sentence)} from {self.citation}>"
@@ -228,10 +229,18 @@ class Hit(NamedTuple):
     weight: float  # of the softmax over all candidates
     score: float
     box: "Box | None" = None  # on the page, around its lines; None: OCR has not read it
+    slot: int = 0  # the passage's number in the memory
 
     def __repr__(self) -> str:
         citation = format_citation(self.name, self.page, self.sentences[0].line)
         return f"<Hit {shorten_text(self.text)} ({self.weight:.2f}) from {citation}>"
+
+
+OnFound: TypeAlias = "Callable[[Sequence[Evidence]], object]"
+
+
+def ignore_found(evidence: "Sequence[Evidence]") -> None:
+    """Do nothing with evidence that was retrieved and is still to be read."""
 
 
 def format_citation(name: str, page: int | None, line: int) -> str:
@@ -275,6 +284,6 @@ def quotation_to_dict(quotation: Quotation) -> dict[str, Any]:
 def evidence_to_dict(evidence: Evidence) -> dict[str, Any]:
     """Convert evidence to a dict for JSON, with its sentence instead of its passage."""
     fields = asdict(evidence)
-    fields.pop("passage")
+    del fields["passage"], fields["slot"]
     fields["boxes"] = evidence.box
     return {"sentence": evidence.sentence} | {"box" if key == "boxes" else key: fields[key] for key in fields}

@@ -15,7 +15,7 @@ from mnemic.checkpoint.shipped import EMBEDDERS, READERS
 from mnemic.store.answer.ask import DEFAULT_HOPS, DEFAULT_PASSAGES, AskOptions, answer_question, check_question
 from mnemic.store.answer.confidence import MIN_CONFIDENCE, Reader
 from mnemic.store.answer.reader import resolve_reader
-from mnemic.store.answers import Answer, Hit, join_boxes
+from mnemic.store.answers import Answer, Hit, OnFound, ignore_found, join_boxes
 from mnemic.store.contract import CheckReport, Document, HistoryEvent, MemoryStats, MissingMemoryError, StoreError
 from mnemic.store.engines import open_store
 from mnemic.store.ingest.check import check_store
@@ -264,6 +264,7 @@ class Memory:
         kind: str | None = None,
         since: Day | None = None,
         until: Day | None = None,
+        on_found: OnFound = ignore_found,
     ) -> Answer:
         """Answer a question with a quotation, and return it with its evidence.
 
@@ -276,6 +277,8 @@ class Memory:
         Filters leave other documents out: ``inside`` is a folder or file, ``kind`` one such as pdf
         or note, ``since`` and ``until`` are the first and the last day (a date, or 2024-03-31,
         2024-03, 2024) of the file's modification, or of when a note was remembered.
+
+        ``on_found`` is called with the evidence as it was retrieved, before it is read.
         """
         filters = make_filters(inside, kind, since, until)
         options, stored = (
@@ -283,7 +286,7 @@ class Memory:
             self.stored_embedder,
         )
         with self.search_snapshot():
-            answer = answer_question(self.store, stored.embedder, self.reader, question, options)
+            answer = answer_question(self.store, stored.embedder, self.reader, question, options, on_found)
         return replace(answer, notes=(stored.search_note, *answer.notes)) if stored.is_outdated else answer
 
     def search(
@@ -307,7 +310,7 @@ class Memory:
             for slot_id, document_id, _, (text, page, sentences, boxes) in self.store.get_slots(hop.top_slots(limit)):
                 name, weight = filters.choose_name(self.document(document_id)), hop.weights[slot_id]
                 score, box = hop.scores[slot_id], join_boxes(boxes)
-                hits.append(Hit(document_id, name, page, text, sentences, weight, score, box))
+                hits.append(Hit(document_id, name, page, text, sentences, weight, score, box, slot_id))
         self.report(stored.search_note)
         return hits
 

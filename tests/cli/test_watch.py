@@ -12,7 +12,7 @@ import pytest
 from app_runs import run
 
 from mnemic import Memory
-from mnemic.cli.documents.watch import FolderWatcher
+from mnemic.cli.documents.watch import make_watcher
 from mnemic.cli.render.console import AS_JSON
 
 
@@ -61,7 +61,7 @@ def test_what_another_process_keeps_from_being_written_is_tried_again(
     AS_JSON.set(False)  # whatever the command before was
     with Memory(tmp_path / "a.db", embedder="none") as writer, Memory(tmp_path / "a.db", reader=None) as memory:
         writer.note("first")
-        watcher = FolderWatcher(memory, [folder], [], [])
+        watcher = make_watcher(memory, [folder], [], [])
         with writer.store.write_session():
             watcher.remember_pending()
             watcher.remember_pending()
@@ -81,7 +81,7 @@ def test_a_broken_file_has_one_line_until_it_changes(tmp_path: Path, capsys: pyt
     (folder / "a.docx").write_bytes(b"no zip file")
     AS_JSON.set(False)
     with Memory(tmp_path / "a.db", embedder="none", reader=None) as memory:
-        watcher = FolderWatcher(memory, [folder], [], [])
+        watcher = make_watcher(memory, [folder], [], [])
         for _ in range(3):
             watcher.pending = {folder}
             watcher.remember_pending()

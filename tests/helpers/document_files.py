@@ -87,6 +87,40 @@ def epub(path: Path, chapters: Sequence[str]) -> Path:
     return archive(path, files)
 
 
+def workbook(path: Path, sheets: dict[str, list[list[str | float]]]) -> Path:
+    """Write a spreadsheet; an empty string is an empty cell."""
+    names = "".join(f"<sheet name='{name}' sheetId='{n}' r:id='s{n}'/>" for n, name in enumerate(sheets, start=1))
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    links = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    files = {
+        "[Content_Types].xml": f"<Types xmlns='{package}/content-types'/>",
+        "_rels/.rels": f"<Relationships xmlns='{package}/relationships'>"
+        f"<Relationship Id='w' Type='{links}/officeDocument' Target='xl/workbook.xml'/></Relationships>",
+        "xl/workbook.xml": f"<workbook xmlns='{main}' xmlns:r='{links}'><sheets>{names}</sheets></workbook>",
+        "xl/_rels/workbook.xml.rels": f"<Relationships xmlns='{package}/relationships'>"
+        + "".join(
+            f"<Relationship Id='s{n}' Type='{links}/worksheet' Target='worksheets/sheet{n}.xml'/>"
+            for n in range(1, len(sheets) + 1)
+        )
+        + "</Relationships>",
+    }
+    for number, rows in enumerate(sheets.values(), start=1):
+        data = ""
+        for line, row in enumerate(rows, start=1):
+            cells = ""
+            for column, cell in zip("ABCDEFG", row):
+                if isinstance(cell, float):
+                    cells += f"<c r='{column}{line}'><v>{cell}</v></c>"
+                elif cell:
+                    cells += f"<c r='{column}{line}' t='inlineStr'><is><t>{cell}</t></is></c>"
+            data += f"<row r='{line}'>{cells}</row>"
+        files[f"xl/worksheets/sheet{number}.xml"] = (
+            f"<worksheet xmlns='{main}'><sheetData>{data}</sheetData></worksheet>"
+        )
+    return archive(path, files)
+
+
 MAIL = """\
 From: Ann <ann@example.org>
 To: Bob <bob@example.org>

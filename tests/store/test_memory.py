@@ -88,6 +88,11 @@ def test_what_shares_words_with_the_forgotten_stays(memory: Memory, folder: Path
         memory.forget("nowhere.txt")
 
 
+def test_the_header_of_a_file_is_no_trace(memory: Memory) -> None:
+    """It says "SQLite format 3", and of "information" the letters "format" are looked for."""
+    assert memory.forget(memory.note("The information is public."), verify=True).traces == ()
+
+
 def test_a_gone_file_can_be_forgotten_by_its_path(memory: Memory, folder: Path) -> None:
     memory.remember(folder)
     (folder / "c.txt").unlink()

@@ -5,6 +5,8 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -77,10 +79,19 @@ def build_service(memory: "Memory", folders: list[Path], read_only: bool, log: s
 
 
 def serve_until_end(service: "MemoryService", port: int | None, token_file: Path | None) -> int:
-    """Serve over HTTP, or without a port over stdio; return the exit code.
+    """Serve over HTTP, or without a port over stdio; return the exit code."""
+    gc.freeze()  # else the collector walks the modules again and again, and all threads stand still
+    with end_on_signal():
+        if port is None:
+            serve_pipes(service)
+        else:
+            serve_port(service, port, token_file)
+    return 0
 
-    SIGTERM ends it as Ctrl-C does, but is no error.
-    """
+
+@contextmanager
+def end_on_signal() -> Iterator[None]:
+    """End the block at SIGTERM as Ctrl-C does, but without an error."""
     is_terminated = False
 
     def terminate(number: int, frame: FrameType | None) -> None:
@@ -91,16 +102,11 @@ def serve_until_end(service: "MemoryService", port: int | None, token_file: Path
         signal.raise_signal(signal.SIGINT)
 
     signal.signal(signal.SIGTERM, terminate)
-    gc.freeze()  # else the collector walks the modules again and again, and all threads stand still
     try:
-        if port is None:
-            serve_pipes(service)
-        else:
-            serve_port(service, port, token_file)
+        yield
     except KeyboardInterrupt:
         if not is_terminated:
             raise
-    return 0
 
 
 def serve_pipes(service: "MemoryService") -> None:

@@ -2,21 +2,19 @@
 
 import signal
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from mnemic.cli import options as opt
 from mnemic.cli.documents.common import open_memory, shorten_path
 from mnemic.cli.render.console import AS_JSON, print_json_line, print_status, print_text
+from mnemic.store.ingest.watch import FolderWatcher, import_watchfiles
 
 if TYPE_CHECKING:
     from mnemic.store import Memory, RememberStep
 
-DEBOUNCE_MS, STEP_MS = 1000, 100  # changes within a second are one; quiet for a tenth ends it
-POLL_MS = 300  # after which it looks for Ctrl-C and for what is still to be written
-RETRY_S = 3.0  # until what another process kept from being written is tried again
 SILENT_OUTCOMES = ("reading", "unchanged", "skipped")
 FOLDERS_HELP = "Folders or files to watch; folders recursively."
 Patterns = list[str] | None
@@ -42,67 +40,36 @@ def watch(
         raise ValueError(f"there is no {missing[0]}; give folders or files that exist")
     import_watchfiles()
     with open_memory(address, embedder) as memory, end_on_termination():
-        watcher = FolderWatcher(memory, paths, include or [], exclude or [])
+        watcher = make_watcher(memory, paths, include or [], exclude or [])
         try:
             watcher.run()
         except KeyboardInterrupt:
             print_status("stopped; the memory has all that was reported")
 
 
-class FolderWatcher:
-    """Remembers what changes in folders; a change that could not be written is tried again."""
+def make_watcher(memory: "Memory", paths: list[Path], include: list[str], exclude: list[str]) -> FolderWatcher:
+    """Make a watcher that prints what it remembers."""
+    names = ", ".join(shorten_path(str(path)) for path in paths)
+    return FolderWatcher(
+        memory,
+        paths,
+        WatchReporter(memory, include, exclude).remember,
+        on_start=lambda: print_status(f"watching {names}; Ctrl-C ends"),
+        on_wait=lambda reason, path: print_event("waiting", reason, str(path)),
+    )
 
-    def __init__(self, memory: "Memory", paths: Sequence[Path], include: list[str], exclude: list[str]) -> None:
-        self.memory, self.paths = memory, paths
-        self.include, self.exclude = include, exclude
-        self.pending: set[Path] = set(paths)  # still to be remembered, at first everything
-        self.blocked_until = 0.0  # another process writes, or a folder is not there for the moment
+
+class WatchReporter:
+    """Remembers folders, and prints what is new in them."""
+
+    def __init__(self, memory: "Memory", include: list[str], exclude: list[str]) -> None:
+        self.memory, self.include, self.exclude = memory, include, exclude
         self.broken: dict[str, tuple[str, ...]] = {}  # of broken files, with the notes that were printed
 
-    def run(self) -> None:
-        """Remember everything, then all changes."""
-        changes = import_watchfiles().watch(
-            *self.paths,
-            watch_filter=self.accepts,
-            debounce=DEBOUNCE_MS,
-            step=STEP_MS,
-            rust_timeout=POLL_MS,
-            yield_on_timeout=True,
-            ignore_permission_denied=True,
-            raise_interrupt=True,
-        )
-        for number, batch in enumerate(changes):
-            # The folders are watched by now, so that no change escapes the first reading.
-            self.pending |= self.find_roots(path for _, path in batch)
-            if time.monotonic() >= self.blocked_until:
-                self.remember_pending()
-            if number == 0:
-                print_status(f"watching {', '.join(shorten_path(str(path)) for path in self.paths)}; Ctrl-C ends")
-
-    def accepts(self, _: object, path: str) -> bool:
-        """Return whether a change matters: not in hidden folders, nor of the memory's own files."""
-        if path.startswith(str(Path(str(self.memory.path)).absolute())):
-            return False
-        roots = [root for root in self.paths if Path(path).is_relative_to(root)]
-        return any(not is_hidden(Path(path).relative_to(root)) for root in roots)
-
-    def find_roots(self, paths: Iterable[str]) -> set[Path]:
-        """Return the watched folders and files in which paths changed."""
-        return {root for path in paths for root in self.paths if Path(path).is_relative_to(root)}
-
-    def remember_pending(self) -> None:
-        """Remember the folders that changed, and print what is new in them."""
-        for root in sorted(self.pending):
-            try:
-                for step in self.memory.remembering([root], include=self.include, exclude=self.exclude):
-                    self.report(step)
-                self.pending.discard(root)
-            except (ValueError, OSError) as error:  # such as another process that writes
-                if not self.blocked_until:
-                    print_event("waiting", str(error), str(root))
-                self.blocked_until = time.monotonic() + RETRY_S
-                return
-        self.blocked_until = 0.0
+    def remember(self, root: Path) -> None:
+        """Remember a folder, and print what is new in it."""
+        for step in self.memory.remembering([root], include=self.include, exclude=self.exclude):
+            self.report(step)
 
     def report(self, step: "RememberStep") -> None:
         """Print a line about a file, once while it stays broken."""
@@ -114,11 +81,6 @@ class FolderWatcher:
         else:
             self.broken[step.path] = notes
         print_step(step)
-
-
-def is_hidden(path: Path) -> bool:
-    """Return whether a relative path has a hidden name in it."""
-    return any(name.startswith(".") for name in path.parts)
 
 
 def print_step(step: "RememberStep") -> None:
@@ -149,12 +111,3 @@ def end_on_termination() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def import_watchfiles() -> Any:
-    """Import watchfiles, which only this command needs."""
-    try:
-        import watchfiles
-    except ImportError:
-        raise ValueError("watching folders needs watchfiles: pip install 'mnemic[watch]'") from None
-    return watchfiles

@@ -3,7 +3,7 @@
 ``read`` reads passages, ``rerank`` orders them by what was read, ``rank`` orders answers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from mnemic.store.answer.read import NOTHING_READ, ReadSlots, find_candidates, r
 from mnemic.store.answer.rerank import describe_timeout, list_further_slots, rerank_hop
 from mnemic.store.answer.surroundings import read_surroundings
 from mnemic.store.answer.when import describe_date, resolve_date
-from mnemic.store.answers import Answer
+from mnemic.store.answers import Answer, OnFound, ignore_found
 from mnemic.store.contract import StoreError
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.embedders import Embedder
@@ -76,10 +76,6 @@ class RetrievedMemory(NamedTuple):
     names: dict[int, str]  # of the documents
     read: ReadSlots
 
-    def sort_sentences(self) -> list[SlotSpan]:
-        """Return all sentences that were read, the best first."""
-        return sorted(chain.from_iterable(self.sentences_by_slot.values()), key=lambda sentence: -sentence.score)
-
     def select_last(self, sentences: Sequence[SlotSpan], top_k: int) -> list[SlotSpan]:
         """Select the sentences of the best slots of the last hop; all if it found none."""
         last_slots = self.hops[-1].top_slots(top_k) or self.sentences_by_slot
@@ -93,7 +89,12 @@ def check_question(question: str, noun: str = "question", example: str = "Who wr
 
 
 def answer_question(
-    store: Store, embedder: Embedder | None, reader: Reader | None, question: str, options: AskOptions
+    store: Store,
+    embedder: Embedder | None,
+    reader: Reader | None,
+    question: str,
+    options: AskOptions,
+    on_found: OnFound = ignore_found,
 ) -> Answer:
     """Answer a question with a span of a passage, and all sentences as evidence."""
     check_question(question)
@@ -109,8 +110,10 @@ def answer_question(
     )
     if options.filters != NO_FILTERS and not hops[0].num_slots:
         notes.append(f"no document fits: {options.filters}; leave one out")
+    if on_found is not ignore_found:
+        on_found(make_evidence(store, sort_sentences(sentences_by_slot), hops, options.filters))
     memory = read_memory(store, active_reader, query, hops, sentences_by_slot, options)
-    hops, sentences = memory.hops, memory.sort_sentences()
+    hops, sentences = memory.hops, sort_sentences(memory.sentences_by_slot)
     if memory.read.num_unread:
         notes.append(describe_timeout(memory.read.num_unread, options.rerank_timeout_s or 0.0))
     items: list[SlotSpan] = []
@@ -142,6 +145,11 @@ def answer_question(
         date=date,
         items=tuple(rank_answer(item, sentences, evidence) for item in items if best),
     )
+
+
+def sort_sentences(sentences_by_slot: Mapping[int, Sequence[SlotSpan]]) -> list[SlotSpan]:
+    """Sort all sentences of slots, the best first."""
+    return sorted(chain.from_iterable(sentences_by_slot.values()), key=lambda sentence: -sentence.score)
 
 
 def choose_spans(

@@ -123,6 +123,7 @@ def make_evidence(
                 passage=slot.passage.text,
                 weights=tuple(hop.weights.get(slot.id, 0.0) for hop in hops),
                 score=sentence.score,
+                slot=slot.id,
             )
         )
     return evidence

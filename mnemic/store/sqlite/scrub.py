@@ -11,6 +11,7 @@ from mnemic.store.sqlite.connection import SQLiteConnection
 from mnemic.store.sqlite.quantized import find_quantized
 
 BLOCK_BYTES = 1 << 24
+FILE_HEADER = b"SQLite format 3\0"  # of every file: a part of "information" is in it
 RESUME_TIMEOUT_MS = 200  # wait for readers, before something else is written
 JOURNAL_REMAINS = "journal"  # the file is rewritten, the journal is not empty yet
 SELECT_REMAINS = "SELECT value FROM facts WHERE name = 'remains'"
@@ -78,7 +79,7 @@ def empty_journal(connection: SQLiteConnection) -> bool:
 def find_traces(connection: SQLiteConnection, files: Sequence[Path], traces: Sequence[bytes]) -> list[bytes]:
     """Return the traces in the memory's files that belong to no stored document."""
     matches = scan_files(files, traces) if traces else []
-    unexplained = [trace for trace in matches if not is_remembered(connection, trace)]
+    unexplained = [trace for trace in matches if trace not in FILE_HEADER and not is_remembered(connection, trace)]
     quantized_traces = find_quantized(connection, unexplained) if unexplained else set()
     return [trace for trace in unexplained if trace not in quantized_traces]
 

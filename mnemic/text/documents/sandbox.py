@@ -88,7 +88,7 @@ class DocumentParser:
         limits = self.limits._replace(max_characters=min(self.limits.max_characters, self.spare_characters))
         characters_left, seconds_left = limits.max_text(num_bytes), limits.max_seconds(num_bytes, kind)
         spare_left = limits.characters_per_byte * num_bytes  # negative: taken from that of all files
-        request = [kind, file.path.name, str(file.path.absolute()), password, characters_left, seconds_left]
+        request = [kind, file.path.name, str(file.path.absolute()), password, characters_left, seconds_left, None]
         done = False
         try:
             self.send_request(request, file.descriptor, may_start_programs=kind in PROGRAM_KINDS)
@@ -111,6 +111,23 @@ class DocumentParser:
                 self.stop_worker()
         if answer[0] == "error":
             raise DocumentError(replace_unstorable(str(answer[-1]))[:MAX_NOTE_LENGTH])
+
+    def view(self, file: OpenFile, kind: str, name: str, **options: Any) -> list[list[Any]]:
+        """Return a view of a file's pages: "sizes", an "image" or boxes of "words"."""
+        seconds = self.limits.timeout_s
+        request = [kind, file.path.name, str(file.path.absolute()), None, 0, seconds, {"name": name, **options}]
+        answers, done, end = list[list[Any]](), False, time.monotonic() + seconds
+        try:
+            self.send_request(request, file.descriptor)
+            while (answer := self.receive_answer(end - time.monotonic()))[0] == "view":
+                answers.append(answer[1:])
+            done = answer[0] in ("end", "error")
+        finally:
+            if not done:
+                self.stop_worker()
+        if answer[0] != "end":
+            raise DocumentError(replace_unstorable(str(answer[-1]))[:MAX_NOTE_LENGTH])
+        return answers
 
     def send_request(self, request: list[Any], descriptor: int, *, may_start_programs: bool = False) -> None:
         """Send a request with a descriptor; start a worker if none is running."""

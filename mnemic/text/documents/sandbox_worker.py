@@ -3,7 +3,8 @@
 A request is a line of JSON, the fields of ``Request`` but the last, that comes through a socket,
 standard input, together with the descriptor of the open file. Its parent kills it if it is slow.
 Answers are lines on standard output: ``["piece", …]``, ``["note", TEXT]``, ``["title", TEXT]``,
-``["member", NAME]``, and at the end of each file ``["end"]`` or ``["error", TEXT]``.
+``["member", NAME]``, for a view of pages ``["view", …]``, and at the end of each file ``["end"]``
+or ``["error", TEXT]``.
 """
 
 import json
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 from mnemic.text.documents.confine import confine_process, limit_processor_time
 from mnemic.text.documents.limits import bound_parts
 from mnemic.text.documents.members import expand_members
+from mnemic.text.documents.pages.views import VIEWS
 from mnemic.text.documents.piece import DocumentError, DocumentPart, DocumentPiece, Member, Note, Source
 from mnemic.text.documents.registry import READERS
 
@@ -32,6 +34,7 @@ class Request(NamedTuple):
     password: str | None
     max_characters: int
     max_seconds: float
+    view: dict[str, Any] | None  # of the pages, instead of the text: its name and options
     descriptor: int
 
     @property
@@ -77,6 +80,10 @@ def answer_request(request: Request) -> Iterator[list[Any]]:
     """Read a file and yield its parts as answers; any error becomes an answer, too."""
     try:
         source = request.source
+        if request.view is not None:
+            yield from (["view", *answer] for answer in VIEWS[request.view["name"]](source, request.kind, request.view))
+            yield ["end"]
+            return
         parts = expand_members(READERS[request.kind](source), source, READERS)
         for document_part in bound_parts(parts, request.max_characters):
             yield encode_part(document_part)

@@ -1,0 +1,1 @@
+"""Pages as pictures, and where words are on them; the sandbox process makes both."""

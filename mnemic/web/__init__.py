@@ -1,0 +1,1 @@
+"""The HTTP API of memories and networks, with its page (`mnemic[web]`)."""

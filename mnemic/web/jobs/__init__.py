@@ -1,0 +1,1 @@
+"""Work in threads: bounded pools, jobs that a restart does not forget, watched folders."""

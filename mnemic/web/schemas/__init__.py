@@ -1,0 +1,1 @@
+"""The shapes of requests and responses, one file per family."""

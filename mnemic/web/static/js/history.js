@@ -1,0 +1,47 @@
+// Questions that were asked in this browser; they stay in this browser.
+
+import { announce, el, icon, show } from "./dom.js";
+import { recall, remember, t } from "./language.js";
+import { memoryId, memoryValue } from "./memories.js";
+import { linkTo } from "./router.js";
+
+const KEY = "mnemic.questions";
+const MAX_QUESTIONS = 50;
+
+function read() {
+  try {
+    const questions = JSON.parse(recall(KEY) ?? "[]");
+    return Array.isArray(questions) ? questions : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Put a question at the beginning of the list. */
+export function addQuestion(memory, question, answer) {
+  const others = read().filter((item) => item.question !== question || item.memory !== memory);
+  remember(KEY, JSON.stringify([{ memory, question, answer: answer ?? "" }, ...others].slice(0, MAX_QUESTIONS)));
+}
+
+/** Draw the questions of this memory with buttons that delete them. */
+export function drawHistory(place) {
+  const questions = read().filter((item) => item.memory === memoryId());
+  if (!questions.length) {
+    show(place);
+    return;
+  }
+  const forget = (question) => {
+    remember(KEY, JSON.stringify(read().filter((item) => item.memory !== memoryId() || (question !== null && item.question !== question))));
+    drawHistory(place);
+    announce(t("history.deleted"));
+    (place.querySelector("a") ?? document.getElementById("question"))?.focus();
+  };
+  show(place,
+    el("div", { class: "history-head" }, el("h2", null, t("history.title")),
+      el("button", { type: "button", class: "quiet small", onclick: () => forget(null) }, t("history.clear"))),
+    el("ul", null, questions.map((item) => el("li", null,
+      el("a", { href: linkTo("ask", "", { q: item.question, m: memoryValue() }) }, el("span", { class: "history-question" }, item.question),
+        el("span", { class: "help" }, item.answer || t("answer.none.short"))),
+      el("button", { type: "button", class: "tool tool-icon small", "aria-label": t("history.delete", { question: item.question }), onclick: () => forget(item.question) }, icon("close"))))),
+    el("p", { class: "help" }, t("history.local")));
+}
