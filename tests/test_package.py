@@ -91,7 +91,10 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
     pages = {f"mnemic/{path.relative_to(ROOT).as_posix()}": path.stat().st_size for path in ROOT.glob("docs/**/*.md")}
     assert pages
     assert sum(pages.values()) < MAX_PAGES_BYTES
-    assert {name for name in names if name.startswith("mnemic/docs/")} == set(pages)
+    tables = {f"mnemic/{path.relative_to(ROOT).as_posix()}" for path in ROOT.glob("docs/results/**/*.json")}
+    assert {name for name in names if name.startswith("mnemic/docs/")} == {*pages, *tables}
+    site = {path for folder in ("static", "api_docs") for path in (ROOT / "mnemic" / "web" / folder).rglob("*")}
+    source |= {path.relative_to(ROOT).as_posix() for path in site if path.is_file()}
     assert source <= names
     folders = {name.split("/")[0] for name in names}
     assert folders == {"mnemic", f"mnemic-{mnemic.__version__}.dist-info"}
