@@ -30,6 +30,7 @@ from fit_confidence import choose_answer, fit_confidence
 from memory_answers import JudgedAnswer
 
 from mnemic import Memory
+from mnemic.checkpoint.shipped import READERS
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.evaluate.intervals import wilson_interval
 from mnemic.evaluate.metrics import answer_f1, exact_match
@@ -75,14 +76,13 @@ def gather_domain_cases(args: argparse.Namespace) -> Iterator[Case]:
         for example in draw_questions(file, args.questions, args.texts):
             number = numbers.setdefault(example.text, len(numbers))
             questions.append(DomainQuestion(file.name.split(".")[0], number, example))
-    reader = {} if args.reader is None else {"reader": str(args.reader)}
     for parity in (0, 1):
         folder = args.out / f"texts-{parity}"
         folder.mkdir(parents=True, exist_ok=True)
         for text, number in numbers.items():
             if number % 2 == parity:
                 (folder / f"{number:05}.txt").write_text(text, encoding="utf-8")
-        with Memory(args.out / f"memory-{parity}.db", **reader) as memory:
+        with Memory(args.out / f"memory-{parity}.db", reader=args.reader) as memory:
             print(Counter(step.outcome for step in memory.remember(folder)), flush=True)
             for count, (domain, number, example) in enumerate(questions):
                 if count % 100 == 0:
@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--questions", type=int, default=150, help="of each file")
     parser.add_argument("--texts", type=int, default=60, help="of each file")
-    parser.add_argument("--reader", type=Path, default=None)
+    parser.add_argument("--reader", default=READERS[0], help="the folder of another reader")
     parser.add_argument("--threshold", type=float, default=MIN_CONFIDENCE)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)

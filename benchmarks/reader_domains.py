@@ -27,8 +27,16 @@ from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.data.text_tasks.question_sources import select_hard_pairs
 from mnemic.data.text_tasks.questions import QuestionFiles
 from mnemic.encode import prepare_for_inference
-from mnemic.evaluate import metrics
-from mnemic.evaluate.text_metrics import compute_domain_metrics, quote_span
+from mnemic.evaluate.answer_thresholds import (
+    SpanPrediction,
+    apply_threshold,
+    average_answers,
+    compare_spans,
+    find_best_threshold,
+    quote_span,
+    summarize_domains,
+)
+from mnemic.evaluate.curves import roc_auc
 from mnemic.predict.windows import predict_spans
 from mnemic.recipe import load_recipe
 from mnemic.text import WindowOptions
@@ -72,22 +80,18 @@ def measure_reader(
         options = WindowOptions(length, length // 3, "windows")
         dataset = encode_questions(examples, checkpoint.tokenizer, options).to(device)
         spans = predict_spans(network, dataset)
+        cases = compare_spans(dataset, spans)
         answers = [quote_span(dataset, index, span) for index, span in enumerate(spans)]
-        scores = [metrics.answer_f1(answer, row.references) for answer, row in zip(answers, examples)]
-        no_answer = [span.no_answer_probability for span in spans]
-        if name == "hard":
-            figures = measure_hard(examples, scores, no_answer)
-        else:
-            figures = {key: 100 * value for key, value in compute_domain_metrics(dataset, spans).items()}
+        values = measure_hard(cases) if name == "hard" else summarize_domains(cases)
         report[name] = {
             "questions": len(examples),
             "by domain": dict(Counter(example.domain for example in examples)),
-            "figures": {key: round(value, 2) for key, value in figures.items()},
+            "figures": {key: round(100 * value, 2) for key, value in values.items()},
             "seconds": round(time.monotonic() - started, 1),
         }
         lines += [
-            json.dumps([name, row.question_id, row.domain, bool(row.answers), answer, round(f1, 3), round(empty, 5)])
-            for row, answer, f1, empty in zip(examples, answers, scores, no_answer)
+            json.dumps([name, row.question_id, *case[:4], row.domain, answer])
+            for row, case, answer in zip(examples, cases, answers)
         ]
     if predictions is not None:
         with gzip.open(predictions, "wt", encoding="utf-8") as file:
@@ -95,21 +99,12 @@ def measure_reader(
     return report
 
 
-def measure_hard(
-    examples: Sequence[QuestionExample], scores: Sequence[float], no_answer: Sequence[float]
-) -> dict[str, float]:
+def measure_hard(cases: Sequence[SpanPrediction]) -> dict[str, float]:
     """Measure how well answerable and unanswerable questions are told apart."""
-    is_unanswerable = [not example.answers for example in examples]
-    order = sorted(range(len(examples)), key=lambda index: no_answer[index])
-    total = best = float(sum(is_unanswerable))  # everything is declined
-    for index in order:  # raise the threshold: one more question is answered
-        total += -1.0 if is_unanswerable[index] else scores[index]
-        best = max(best, total)
-    answerable = [score for score, empty in zip(scores, is_unanswerable) if not empty]
     return {
-        "AUROC": 100 * metrics.area_under_roc(no_answer, is_unanswerable),
-        "best F1": 100 * best / len(examples),
-        "f1 of answerable": 100 * sum(answerable) / max(len(answerable), 1),
+        "AUROC": roc_auc([case.probability for case in cases], [case.has_answer for case in cases]),
+        "best F1": apply_threshold(cases, find_best_threshold(cases)).f1,
+        "f1 of answerable": average_answers([case for case in cases if case.has_answer])["f1"],
     }
 
 
