@@ -18,9 +18,17 @@ function read() {
 }
 
 /** Put a question at the beginning of the list. */
-export function addQuestion(memory, question, answer) {
-  const others = read().filter((item) => item.question !== question || item.memory !== memory);
-  remember(KEY, JSON.stringify([{ memory, question, answer: answer ?? "" }, ...others].slice(0, MAX_QUESTIONS)));
+export function addQuestion(memory, question) {
+  const isSame = (item) => item.question === question && item.memory === memory;
+  const questions = read();
+  const entry = questions.find(isSame) ?? { memory, question };
+  remember(KEY, JSON.stringify([entry, ...questions.filter((item) => !isSame(item))].slice(0, MAX_QUESTIONS)));
+}
+
+/** Note the answer to a question, unless the question was deleted meanwhile. */
+export function noteAnswer(memory, question, answer) {
+  const questions = read().map((item) => (item.question === question && item.memory === memory ? { ...item, answer: answer ?? "" } : item));
+  remember(KEY, JSON.stringify(questions));
 }
 
 /** Draw the questions of this memory with buttons that delete them. */
@@ -41,7 +49,7 @@ export function drawHistory(place) {
       el("button", { type: "button", class: "quiet small", onclick: () => forget(null) }, t("history.clear"))),
     el("ul", null, questions.map((item) => el("li", null,
       el("a", { href: linkTo("ask", "", { q: item.question, m: memoryValue() }) }, el("span", { class: "history-question" }, item.question),
-        el("span", { class: "help" }, item.answer || t("answer.none.short"))),
+        el("span", { class: "help" }, item.answer === undefined ? "…" : item.answer || t("answer.none.short"))),
       el("button", { type: "button", class: "tool tool-icon small", "aria-label": t("history.delete", { question: item.question }), onclick: () => forget(item.question) }, icon("close"))))),
     el("p", { class: "help" }, t("history.local")));
 }

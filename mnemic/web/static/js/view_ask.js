@@ -5,7 +5,7 @@ import { announce, el, icon, show } from "./dom.js";
 import { drawAnswer, drawFound } from "./answer.js";
 import { t } from "./language.js";
 import { loadMemories, memory, memoryId, memoryPath, memoryValue } from "./memories.js";
-import { addQuestion, drawHistory } from "./history.js";
+import { addQuestion, drawHistory, noteAnswer } from "./history.js";
 import { problemBox } from "./problems.js";
 import { goTo, linkTo, readRoute } from "./router.js";
 
@@ -90,6 +90,8 @@ export async function mount(main, route) {
     const { signal } = running;
     results.setAttribute("aria-busy", "true");
     show(results, drawFound(null));
+    addQuestion(memoryId(), question);
+    drawHistory(history);
     const body = { question };
     for (const name of FILTERS) if (values.get(name)) body[name] = values.get(name);
     try {
@@ -112,7 +114,7 @@ export async function mount(main, route) {
 
   function finish(question, answer) {
     show(results, drawAnswer(answer));
-    addQuestion(memoryId(), question, answer.answer);
+    noteAnswer(memoryId(), question, answer.answer);
     drawHistory(history);
     announce(answer.answer === null || answer.answer === undefined ? t("answer.none") : t("answer.said", { answer: answer.answer, percent: Math.round(answer.score * 100) }));
   }
