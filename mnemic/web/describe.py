@@ -3,12 +3,21 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from mnemic.store.answers import Answer, Evidence, Hit, evidence_to_dict, format_citation, ranked_to_dict
+from mnemic.store.answers import (
+    Answer,
+    Evidence,
+    Hit,
+    RankedAnswer,
+    ResolvedDate,
+    evidence_to_dict,
+    format_citation,
+    ranked_to_dict,
+)
 from mnemic.store.contract import Document, HistoryEvent, MemorySlot
 from mnemic.store.relational import Store
 from mnemic.web.files import DocumentFiles, PlaceName
 from mnemic.web.memories import ServedMemory
-from mnemic.web.schemas.answers import AnswerInfo, EvidenceInfo, HitInfo, RankedInfo
+from mnemic.web.schemas.answers import AnswerInfo, DateInfo, EvidenceInfo, HitInfo, RankedInfo
 from mnemic.web.schemas.documents import DocumentInfo, EventInfo, MemoryInfo, PassageInfo, SentenceInfo, to_box
 
 PAGED_KINDS = {"pdf", "picture", "pptx"}
@@ -139,11 +148,6 @@ class AnswerWriter:
 
     def describe_answer(self, answer: Answer, seconds: float) -> AnswerInfo:
         """Describe an answer with its evidence."""
-        ranked = []
-        for candidate in answer.ranked:
-            fields = ranked_to_dict(candidate) | {"evidence": self.describe_evidence(candidate.evidence)}
-            words = put_in_words(candidate.score, CONFIDENCE_WORDS, LEAST_WORDS)
-            ranked.append(RankedInfo(**fields | {"answer": clean(candidate.text)}, confidence_words=words))
         evidence = [self.describe_evidence(row) for row in answer.evidence]
         best = evidence[0] if answer.has_answer else None
         words = put_in_words(answer.score, CONFIDENCE_WORDS, LEAST_WORDS) if best else NO_ANSWER_WORDS
@@ -157,7 +161,9 @@ class AnswerWriter:
             evidence=evidence,
             start=answer.start,
             end=answer.end,
-            ranked=ranked,
+            ranked=[self.describe_ranked(candidate) for candidate in answer.ranked],
+            items=[self.describe_ranked(item) for item in answer.items],
+            date=self.describe_date(answer.date) if answer.date else None,
             kind=answer.kind,
             hops=answer.hops,
             looked=answer.looked,
@@ -165,6 +171,28 @@ class AnswerWriter:
             notes=[clean(note) for note in answer.notes],
             place=format_citation(best.name, best.page, answer.line) if best else "",
             seconds=round(seconds, 4),
+        )
+
+    def describe_ranked(self, candidate: RankedAnswer) -> RankedInfo:
+        """Describe one of several answers, or an item of a list."""
+        fields = ranked_to_dict(candidate) | {"evidence": self.describe_evidence(candidate.evidence)}
+        words = put_in_words(candidate.score, CONFIDENCE_WORDS, LEAST_WORDS)
+        return RankedInfo(**fields | {"answer": clean(candidate.text)}, confidence_words=words)
+
+    def describe_date(self, date: ResolvedDate) -> DateInfo:
+        """Describe the date of a relative time, and what it is counted from."""
+        anchor = date.anchor
+        return DateInfo(
+            words=clean(date.words),
+            start=date.start,
+            end=date.end,
+            iso=date.iso,
+            text=date.text,
+            source=date.source,
+            anchor=clean(anchor.text) if anchor else None,
+            anchor_start=anchor.start if anchor else None,
+            anchor_end=anchor.end if anchor else None,
+            anchor_evidence=self.describe_evidence(anchor.evidence) if anchor else None,
         )
 
     def describe_hit(self, hit: Hit) -> HitInfo:

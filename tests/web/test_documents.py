@@ -145,3 +145,19 @@ def test_other_mistakes_are_sentences(api: Api, lease: int) -> None:
     assert "GET" in api.client.patch(DOCUMENTS).headers["allow"]
     api.call("PATCH", DOCUMENTS, 405)
     api.call("GET", "/v1/nothing", 404)
+
+
+def test_dates_and_items_of_answers(tmp_path: Path) -> None:
+    """The shipped reader answers; the date of "yesterday" is counted from that of its message."""
+    chat = "[8 May 2023, 10:15] Anna: I painted the kitchen yesterday.\n[8 May 2023, 10:17] Ben: Nice."
+    with open_api(tmp_path, reader="reader") as api:
+        api.call("POST", NOTES, 201, json={"text": chat, "title": "chat"})
+        api.call("POST", NOTES, 201, json={"text": "The partners of the firm are Anna Berg, Ben Cole and Eva Lang."})
+        answer = api.call("POST", ASK, json={"question": "When did Anna paint the kitchen?"})
+        assert (answer["answer"], answer["date"]["iso"]) == ("yesterday", "2023-05-07")
+        assert (answer["date"]["anchor"], answer["date"]["source"]) == ("8 May 2023", "text")
+        assert answer["date"]["anchor_evidence"]["document"] == 1
+        assert answer["items"] == []
+        several = api.call("POST", ASK, json={"question": "Who are the three partners of the firm?"})
+        assert [item["answer"] for item in several["items"]] == ["Anna Berg", "Ben Cole", "Eva Lang"]
+        assert several["date"] is None

@@ -77,6 +77,21 @@ class RankedInfo(BaseModel):
     evidence: EvidenceInfo
 
 
+class DateInfo(BaseModel):
+    """The date of a relative time, such as "yesterday", and what it is counted from."""
+
+    words: str = Field(description="Verbatim.")
+    start: int = Field(description="In the passage of the answer.")
+    end: int
+    iso: str = Field(description="2023-05-07, 2023-05, 2023, or first/last; empty: the text allows two readings.")
+    text: str = Field(description="For people: 7 May 2023.")
+    source: str = Field(description="Of the day on which it was said: text, name, remembered or file.")
+    anchor: str | None = Field(description="The date that it is counted from, verbatim.")
+    anchor_start: int | None = Field(description="Of these words, in the passage of their evidence.")
+    anchor_end: int | None
+    anchor_evidence: EvidenceInfo | None
+
+
 class AnswerInfo(BaseModel):
     """An answer with its evidence."""
 
@@ -90,6 +105,8 @@ class AnswerInfo(BaseModel):
     start: int = Field(description="Of the answer, in the passage of the first evidence.")
     end: int
     ranked: list[RankedInfo]
+    items: list[RankedInfo] = Field(description="If the question asks for several: each with its own evidence.")
+    date: DateInfo | None = Field(description="If the answer is a relative time.")
     kind: Literal["span", "sentence"]
     hops: int
     looked: int = Field(description="Passages in memory, all of which were searched.")

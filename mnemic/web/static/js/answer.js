@@ -112,9 +112,17 @@ export function drawFound(found) {
   return [head, el("h2", { class: "cards-title" }, t("answer.found")), drawCards(found, null)];
 }
 
-/** Draw a list of answers, where the question asks for several. */
+/** Draw a list of answers, where the question asks for several; each opens at its place. */
 function drawItems(items) {
-  return el("ul", { class: "answer-items" }, items.map((item) => el("li", null, typeof item === "string" ? item : item.text ?? item.answer ?? "")));
+  return el("ul", { class: "answer-items" }, items.map((item) => el("li", null, el("a", { href: evidenceLink(item.evidence, item) }, item.answer))));
+}
+
+/** Draw the date of a relative time, and the date that it is counted from. */
+function drawDate(date) {
+  if (!date) return null;
+  const anchor = date.anchor_evidence && el("a", { href: evidenceLink(date.anchor_evidence, { start: date.anchor_start, end: date.anchor_end }) }, date.anchor);
+  return el("p", { class: "resolved" }, t("answer.resolved", { date: date.text }),
+    anchor ? el("span", { class: "help" }, ` ${t("answer.counted", { words: date.words })} `, anchor) : null);
 }
 
 function drawOthers(answer) {
@@ -159,7 +167,7 @@ export function drawAnswer(answer) {
   return [
     el("div", { class: "answer" },
       el("p", { class: `answer-words ${size}` }, answer.answer),
-      answer.resolved ? el("p", { class: "resolved" }, t("answer.resolved", { date: String(answer.resolved.text ?? answer.resolved) })) : null,
+      drawDate(answer.date),
       answer.items?.length > 1 ? drawItems(answer.items) : null,
       drawConfidence(answer.score), notes),
     el("h2", { class: "cards-title" }, t("answer.evidence")),
