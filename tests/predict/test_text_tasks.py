@@ -90,7 +90,7 @@ def test_pairs_and_numbers() -> None:
         [("the old train ran lovely", "is it awful"), ("a grey house awful", "is it awful")]
     )
     assert high.number > 3 > 2 > low.number
-    with pytest.raises(ConfigError, match="cannot classify; it can rate, embed"):
+    with pytest.raises(ConfigError, match="cannot classify; it can rate, rerank, embed"):
         trained("numbers").classify([("a", "b")])
     with pytest.raises(ConfigError, match="cannot rate; it can classify, embed"):
         trained("classes").rate(["a"])
@@ -245,7 +245,7 @@ def test_mistakes_are_said_clearly() -> None:
         model.classify(["bad \ud800"])
     with pytest.raises(ConfigError, match="this network cannot tag; it can classify, embed"):
         model.tag(["a"])
-    with pytest.raises(ConfigError, match="this network cannot tag; it can rate, embed"):
+    with pytest.raises(ConfigError, match="this network cannot tag; it can rate, rerank, embed"):
         trained("numbers").tag(["a"])
     with pytest.raises(ConfigError, match="the question is empty; ask for example"):
         trained("spans").answer(" ", "text")

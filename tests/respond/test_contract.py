@@ -22,7 +22,7 @@ def test_every_response_has_one_source() -> None:
 def test_methods_follow_from_the_source(kind: str) -> None:
     response = RESPONSES[kind]
     expected = {"memory": {"ask_story"}, "carried memory": {"remember", "ask", "load_state"}}
-    text_methods = {"classify", "rate", "tag", "answer", "complete", "perplexity", "generate", "embed"}
+    text_methods = {"classify", "rate", "tag", "answer", "rerank", "complete", "perplexity", "generate", "embed"}
     assert set(response.methods) <= expected.get(response.source, text_methods)
     assert response.methods or kind == "masked"  # which only trains encoders
 

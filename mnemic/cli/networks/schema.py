@@ -80,6 +80,13 @@ def nested_tables() -> dict[str, Constructors]:
     }  # fmt: skip
 
 
+def nested_sections() -> dict[str, Callable[..., Any]]:
+    """Map the options that are sections without a kind to their constructors."""
+    from mnemic.data.text_tasks.augment_questions import Augmentation
+
+    return {"augment": Augmentation}
+
+
 def list_kind_options(
     name: str, constructors: Constructors, spec: Spec, hidden: set[str], default: Spec | None = None
 ) -> Iterator[dict[str, Any]]:
@@ -101,9 +108,12 @@ def list_part_options(
     parameters = {key: parameter for key, parameter in parameters_of(constructor).items() if key not in hidden}
     hints, defaults = type_hints_of(constructor), {**factory_defaults_of(constructor), **defaults}
     inner = {key: table for key, table in nested_tables().items() if hints.get(key) is not float}  # no weight of a loss
+    sections = nested_sections()
     required = {key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
     for key, parameter in parameters.items():
-        if key not in inner:
+        if key in sections and hints[key] == Mapping[str, Any]:
+            yield from list_part_options(f"{name}.{key}", sections[key], spec.get(key, {}), set(), {})
+        elif key not in inner:
             option_row = build_option_row(f"{name}.{key}", hints[key], spec)
             yield option_row | ({} if key in required else {"default": defaults.get(key, parameter.default)})
     for key in sorted(parameters.keys() & inner.keys()):

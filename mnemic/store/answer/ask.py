@@ -77,7 +77,7 @@ class RetrievedMemory(NamedTuple):
     read: ReadSlots
 
     def select_last(self, sentences: Sequence[SlotSpan], top_k: int) -> list[SlotSpan]:
-        """Select the sentences of the best slots of the last hop; all if it found none."""
+        """Select the sentences of the last hop's best slots; all without any."""
         last_slots = self.hops[-1].top_slots(top_k) or self.sentences_by_slot
         return [sentence for sentence in sentences if sentence.slot.id in last_slots]
 
@@ -155,7 +155,7 @@ def sort_sentences(sentences_by_slot: Mapping[int, Sequence[SlotSpan]]) -> list[
 def choose_spans(
     store: Store, reader: Reader | None, question: str, memory: RetrievedMemory
 ) -> tuple[list[SlotSpan], list[SlotSpan]]:
-    """Choose the answers among the spans of a reader, best first, and items of a list."""
+    """Choose answers among a reader's spans, and the items of a list."""
     spans = find_candidates(question, memory.read)
     candidates = focus_on_times(question, spans, partial(read_surroundings, store)) or []
     slots_by_id = {candidate.slot.id: candidate.slot for candidate, _ in candidates}

@@ -1,4 +1,4 @@
-"""Read retrieved slots with a reader: what it reads of each, and the spans that it finds."""
+"""Read retrieved slots with a reader, and find spans in them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial

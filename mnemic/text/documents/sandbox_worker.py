@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from mnemic.text.documents.confine import confine_process, limit_processor_time
 from mnemic.text.documents.limits import bound_parts
 from mnemic.text.documents.members import expand_members
-from mnemic.text.documents.pages.views import VIEWS
 from mnemic.text.documents.piece import DocumentError, DocumentPart, DocumentPiece, Member, Note, Source
 from mnemic.text.documents.registry import READERS
 
@@ -81,6 +80,8 @@ def answer_request(request: Request) -> Iterator[list[Any]]:
     try:
         source = request.source
         if request.view is not None:
+            from mnemic.text.documents.pages.views import VIEWS  # imports numpy, which no other request needs
+
             yield from (["view", *answer] for answer in VIEWS[request.view["name"]](source, request.kind, request.view))
             yield ["end"]
             return
