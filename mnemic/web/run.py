@@ -13,6 +13,7 @@ SHUTDOWN_S = 2  # for open connections, at the end
 KEEP_ALIVE_S = 30  # of a connection between two requests
 BACKLOG = 1024  # connections that wait to be accepted
 DESCRIPTORS_PER_SERVER = 8192
+MAX_PORT = 65535
 
 
 def raise_descriptor_limit() -> None:
@@ -25,6 +26,8 @@ def raise_descriptor_limit() -> None:
 
 def bind_address(host: str, port: int) -> socket.socket:
     """Bind an address and a port; 0 is any free one."""
+    if not 0 <= port <= MAX_PORT:
+        raise ValueError(f"--port must be a number from 0, any free one, to {MAX_PORT}, not {port}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
