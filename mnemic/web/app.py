@@ -92,7 +92,7 @@ def respond_to_method(request: Request, error: Exception) -> JSONResponse:
     """Report a method that a path does not have, with those that it has."""
     methods = ", ".join(list_methods(request.url.path))
     detail = f"{request.method} is no method of {request.url.path}; it has {methods}."
-    return Problem(405, detail, headers={"Allow": methods}).respond(request.url.path)
+    return Problem(405, detail, headers={"Allow": methods}).make_response(request.url.path)
 
 
 def build_app(options: ServerOptions) -> tuple[ASGIApp, WebServer]:

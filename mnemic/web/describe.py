@@ -6,7 +6,7 @@ from typing import Any
 from mnemic.store.answers import Answer, Evidence, Hit, evidence_to_dict, format_citation, ranked_to_dict
 from mnemic.store.contract import Document, HistoryEvent, MemorySlot
 from mnemic.store.relational import Store
-from mnemic.web.files import DocumentFiles, PlaceName
+from mnemic.web.files import PlaceName, ServedFiles
 from mnemic.web.memories import ServedMemory
 from mnemic.web.schemas.answers import AnswerInfo, EvidenceInfo, HitInfo, RankedInfo
 from mnemic.web.schemas.documents import DocumentInfo, EventInfo, MemoryInfo, PassageInfo, SentenceInfo, to_box
@@ -86,7 +86,7 @@ def find_last_page(store: Store, document: Document) -> int | None:
     return slots[0].passage.page if slots else None
 
 
-def describe_event(files: DocumentFiles, event: HistoryEvent) -> EventInfo:
+def describe_event(files: ServedFiles, event: HistoryEvent) -> EventInfo:
     """Describe an event of a document's history."""
     note = clean(files.describe_place(event.path).name) if event.path else ""
     return EventInfo(time=event.at, kind=event.what, note=note, document=event.document)

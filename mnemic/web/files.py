@@ -36,7 +36,7 @@ def find_files_folder(memory_path: Path | Address) -> Path:
     return memory_path.absolute().with_name(f"{memory_path.name}-files")
 
 
-class DocumentFiles:
+class ServedFiles:
     """The files that the documents of one memory were read from."""
 
     def __init__(self, folder: Path, served_folders: Mapping[str, Path]) -> None:

@@ -8,7 +8,7 @@ from threading import Lock
 from mnemic.store import Memory, StoreError
 from mnemic.store.locate import find_home_folder, list_named_memories
 from mnemic.store.postgres.address import Address
-from mnemic.web.files import DocumentFiles, find_files_folder
+from mnemic.web.files import ServedFiles, find_files_folder
 from mnemic.web.jobs.pools import WriteTurns
 from mnemic.web.problems import Problem
 
@@ -20,7 +20,7 @@ class ServedMemory:
 
     def __init__(self, name: str, memory: Memory, folders: Mapping[str, Path]) -> None:
         self.name, self.memory = name, memory
-        self.files = DocumentFiles(find_files_folder(memory.path), folders)
+        self.files = ServedFiles(find_files_folder(memory.path), folders)
         self.turns = WriteTurns()
         self.is_current: bool | None = None  # None: not known yet
 

@@ -20,7 +20,7 @@ from mnemic.checkpoint.folder import weights_of
 from mnemic.cli.main import main
 from mnemic.data import DATASETS
 from mnemic.data.text_tasks.examples import AnsweredPair
-from mnemic.data.views.groups import number_groups
+from mnemic.data.views.groups import number_texts
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.evaluate.view_metrics import compute_uniformity, rank_partners
 from mnemic.predict.mine_negatives import has_answer, mine_hard_negatives
@@ -228,7 +228,7 @@ def test_mined_texts_are_the_nearest_wrong_ones() -> None:
     rows = build(DATASETS, model.recipe["data"]).read_split("train")[:30]
     pairs = [AnsweredPair(*row, answers=(row.second.split()[0],)) for row in rows]
     mined = list(mine_hard_negatives(model.checkpoint, pairs, top_k=4))
-    vectors, groups = model.embed([row.second for row in rows]).vectors, number_groups(rows)
+    vectors, groups = model.embed([row.second for row in rows]).vectors, number_texts(rows)
     assert sum(map(len, mined)) > 60
     for row, texts in zip(rows, mined):
         scores = vectors @ model.embed([row.first]).vectors[0]
