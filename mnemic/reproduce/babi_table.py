@@ -23,9 +23,9 @@ from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, save_checkpoi
 from mnemic.checkpoint.lock import lock_folder
 from mnemic.data.babi.folder import Size, find_story_folder
 from mnemic.evaluate.by_task import mean_error, percent_by_task
+from mnemic.files import write_text
 from mnemic.recipe import ConfigError, Recipe, current_name_of, load_recipe, override, recipe_names
 from mnemic.reproduce.faithfulness import measure_evidence_per_run
-from mnemic.reproduce.row_files import append_rows, load_rows
 from mnemic.reproduce.statistics import SELECTION_RULES, summarize_runs
 from mnemic.reproduce.streams import interleave_trainings
 from mnemic.reproduce.timer import LapTimer
@@ -36,7 +36,6 @@ from mnemic.train.run import load_data
 AUGMENTED_SUFFIX = "-augmented"  # of recipes that augment the training stories
 PUBLISHED = Path(__file__).with_name("published.toml")
 DEFAULT_LANES = 20  # one per task
-RUNS_FILE = "runs.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,13 +250,23 @@ def build_result(table: BabiTable, folder: Path) -> dict[str, Any]:
 
 
 def load_runs(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
-    """Load the finished runs of a table's folder, by recipe hash and seed."""
-    return {(row["recipe"], row["seed"]): {"hardware": "unknown"} | row for row in load_rows(folder / RUNS_FILE)}
+    """Load the finished runs by recipe hash and seed; skip lines that were cut short."""
+    path = folder / "runs.jsonl"
+    runs = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        runs[row["recipe"], row["seed"]] = {"hardware": "unknown"} | row
+    return runs
 
 
 def append_runs(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Append finished runs to those of a table's folder."""
-    append_rows(folder / RUNS_FILE, rows)
+    """Append finished runs to the JSON lines file of a table's folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"\n{json.dumps(row)}\n" for row in rows)  # never appended to a cut line
+    write_text(folder / "runs.jsonl", lines, append=True)
 
 
 def save_result(table: BabiTable, folder: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Each question is read with its own text. Finished domains are saved, so an inter
 resumes.
 """
 
+import json
 import platform
 import time
 from collections.abc import Generator, Sequence
@@ -26,12 +27,12 @@ from mnemic.data.text_tasks.squad import read_squad
 from mnemic.evaluate.answer_thresholds import apply_threshold, average_answers, evaluate_spans
 from mnemic.evaluate.curves import roc_auc
 from mnemic.evaluate.intervals import wilson_interval
+from mnemic.files import write_text
 from mnemic.predict.methods import check_method
 from mnemic.predict.results import NO_ANSWER_THRESHOLD
 from mnemic.predict.text_tasks import build_window_options
 from mnemic.recipe import ConfigError
 from mnemic.reproduce.babi_table import describe_hardware
-from mnemic.reproduce.row_files import append_rows, load_rows
 from mnemic.text.questions import normalize_question
 
 ROWS_FILE = "rows.jsonl"
@@ -85,10 +86,10 @@ def evaluate_missing_domains(table: DomainsTable, folder: Path) -> Generator[Dom
             for number, file in enumerate(files):
                 yield DomainStep(model, domain_of(file), model_number * len(files) + number, total)
                 key = row_key(model, file, table.limit)
-                if key not in load_domains(folder):
+                if key not in load_rows(folder):
                     examples = sample_questions(read_domain(file), table.limit)
                     row = {"key": key, "model": model, "domain": domain_of(file)}
-                    append_rows(folder / ROWS_FILE, [row | evaluate_domain(checkpoint, examples)])
+                    append_row(folder, row | evaluate_domain(checkpoint, examples))
 
 
 def has_questions(file: Path) -> bool:
@@ -140,7 +141,7 @@ def evaluate_domain(checkpoint: Checkpoint, examples: Sequence[QuestionExample])
 
 def save_domains(table: DomainsTable, folder: Path) -> dict[str, Any]:
     """Save the rows of a table, by domain and reader, as ``table.json``."""
-    rows = load_domains(folder)
+    rows = load_rows(folder)
     result = {
         "table": "domains",
         "models": list(table.models),
@@ -166,6 +167,18 @@ def row_key(model: str, file: Path, limit: int) -> str:
     return f"{weights[:16]} {hash_file(file)[:16]} {limit}"
 
 
-def load_domains(folder: Path) -> dict[str, dict[str, Any]]:
-    """Load the finished rows of a table's folder, by their key."""
-    return {row["key"]: row for row in load_rows(folder / ROWS_FILE)}
+def load_rows(folder: Path) -> dict[str, dict[str, Any]]:
+    """Load the finished rows by their key; skip a line that was cut short."""
+    path, rows = folder / ROWS_FILE, {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        rows[row["key"]] = row
+    return rows
+
+
+def append_row(folder: Path, row: dict[str, Any]) -> None:
+    """Append a finished row, never to a line that was cut short."""
+    write_text(folder / ROWS_FILE, f"\n{json.dumps(row)}\n", append=True)

@@ -7,7 +7,7 @@ Shapes: u texts, w words, q questions of the dataset, b batch, n sentences, m qu
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 from zlib import crc32
 
@@ -51,7 +51,8 @@ class StoryDataset(TensorDataset):
 
     def select(self, rows: Tensor) -> "StoryDataset":
         """Select some of the questions; the table of texts stays shared."""
-        return StoryDataset(self.texts, *(tensor[rows] for name, tensor in vars(self).items() if name != "texts"))
+        tensors = {name: tensor for name, tensor in vars(self).items() if name != "texts" and tensor is not None}
+        return replace(self, **{name: tensor[rows] for name, tensor in tensors.items()})
 
     @property
     def lengths(self) -> Tensor:
