@@ -32,7 +32,7 @@ def count_step(match: re.Match[str], clock: Clock) -> Period | None:
 
 
 def shift_by_number(sign: int) -> Resolver:
-    """Return a resolver that shifts by as many units as the match says, forwards or backwards."""
+    """Return a resolver that shifts by the number of units in the match."""
     return lambda match, clock: shift_units(clock, UNITS[match["unit"]], sign * count_digits(match["number"]))
 
 

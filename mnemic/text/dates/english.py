@@ -66,7 +66,7 @@ def shift_by_days(number: int) -> Resolver:
 
 
 def shift_by_number(sign: int) -> Resolver:
-    """Return a resolver that shifts by as many units as the match says, forwards or backwards."""
+    """Return a resolver that shifts by the number of units in the match."""
     return lambda match, clock: shift_units(clock, match["unit"].lower(), sign * count_number(match["number"]))
 
 
