@@ -101,8 +101,8 @@ def build_app(options: ServerOptions) -> tuple[ASGIApp, WebServer]:
     assistants = server.build_assistant_app()
     api = build_api(server, assistants)
 
-    async def choose_door(scope: Scope, receive: Receive, send: Send) -> None:
-        door = assistants if scope["type"] == "http" and scope["path"] == MCP_PATH else api
-        await door(scope, receive, send)
+    async def forward_call(scope: Scope, receive: Receive, send: Send) -> None:
+        target = assistants if scope["type"] == "http" and scope["path"] == MCP_PATH else api
+        await target(scope, receive, send)
 
-    return Guard(choose_door, server.keys, options.hosts, options.limits, options.log), server
+    return Guard(forward_call, server.keys, options.hosts, options.limits, options.log), server

@@ -22,7 +22,7 @@ def count_digits(text: str) -> int:
     return int(text) if text.isdigit() else _DIGITS.index(text.replace("两", "二")) + 1
 
 
-def count_step(match: re.Match[str], clock: Clock) -> Period | None:
+def resolve_step(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve 上周, 下个月, 上周五."""
     step = STEPS[match["step"]]
     if not match["weekday"]:
@@ -46,7 +46,7 @@ RULES = (
         re.compile(
             rf"(?P<step>上上|上|这|本|下下|下)(?:一)?个?{_UNIT}(?:(?P<weekend>末)|(?P<weekday>[一二三四五六日天]))?"
         ),
-        count_step,
+        resolve_step,
     ),
     Rule(re.compile(rf"(?P<number>\d{{1,3}}|[{_DIGITS}两])个?{_UNIT}(?:之|以)?前"), shift_by_number(-1)),
     Rule(re.compile(rf"(?P<number>\d{{1,3}}|[{_DIGITS}两])个?{_UNIT}(?:之|以)?后"), shift_by_number(1)),
