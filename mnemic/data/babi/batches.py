@@ -51,8 +51,8 @@ class StoryDataset(TensorDataset):
 
     def select(self, rows: Tensor) -> "StoryDataset":
         """Select some of the questions; the table of texts stays shared."""
-        tensors = {name: tensor for name, tensor in vars(self).items() if name != "texts" and tensor is not None}
-        return replace(self, **{name: tensor[rows] for name, tensor in tensors.items()})
+        columns = {name: value for name, value in vars(self).items() if name != "texts" and value is not None}
+        return replace(self, **{name: column[rows] for name, column in columns.items()})
 
     @property
     def lengths(self) -> Tensor:
