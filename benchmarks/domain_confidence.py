@@ -26,19 +26,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fit_confidence import choose_answer, fit_confidence
+from fit_confidence import choose_answer, fit_confidence, gather_offers, judge_cases
 from memory_answers import JudgedAnswer
 
 from mnemic import Memory
 from mnemic.checkpoint.shipped import READERS
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.evaluate.intervals import wilson_interval
-from mnemic.evaluate.metrics import answer_f1, exact_match
 from mnemic.reproduce.domains_table import has_questions, read_domain
-from mnemic.store.answer.ask import AskOptions, retrieve_in_hops
 from mnemic.store.answer.confidence import FITTED, MIN_CONFIDENCE, ConfidenceModel
-from mnemic.store.answer.rank import normalize_answer
-from mnemic.store.answer.read import read_passages
 
 NUM_BINS, SURE = 10, 0.8
 Case = dict[str, Any]
@@ -88,31 +84,7 @@ def gather_domain_cases(args: argparse.Namespace) -> Iterator[Case]:
                 if count % 100 == 0:
                     print(f"memory {parity}: {count} of {len(questions)}", flush=True)
                 has_answer = number % 2 == parity and bool(example.answers)
-                case = gather_case(memory, example) | {"domain": domain, "text": number, "there": has_answer}
-                yield case | {"of": f"memory-{parity}", "article": 4 * (number // 2)}
-
-
-def gather_case(memory: Memory, example: QuestionExample) -> Case:
-    """Gather the reader's candidate answers to a question, with their features."""
-    hops, slots = retrieve_in_hops(memory.store, memory.embedder, example.question, AskOptions(), rank_last_hop=False)
-    offers = []
-    for candidate, features in read_passages(memory.reader, example.question, slots, hops) or []:
-        text = candidate.text
-        scores = {"exact": 0.0, "f1": 0.0}
-        if example.answers:
-            scores = {"exact": exact_match(text, example.answers), "f1": answer_f1(text, example.answers)}
-        offers.append(features._asdict() | scores | {"text": normalize_answer(text)})
-    return {"offers": offers}
-
-
-def judge_folds(cases: Sequence[Case]) -> list[tuple[Case, JudgedAnswer]]:
-    """Choose answers with weights that were fitted to the other half of the texts."""
-    halves = [[case for case in cases if case["text"] // 2 % 2 == fold] for fold in (0, 1)]
-    return [
-        (case, choose_answer(model, case))
-        for model, others in ((fit_confidence(halves[1]), halves[0]), (fit_confidence(halves[0]), halves[1]))
-        for case in others
-    ]
+                yield {"domain": domain, "text": number, "there": has_answer, "offers": gather_offers(memory, example)}
 
 
 def calibration_error(answers: Sequence[tuple[float, bool]]) -> float:
@@ -160,7 +132,7 @@ def main() -> None:
     fitted: ConfidenceModel = fit_confidence(cases)
     print(f"weights fitted to all: {fitted}")
     by_shipped = [(case, choose_answer(FITTED, case)) for case in cases]
-    for name, answers in (("shipped", by_shipped), ("fitted to the other half", judge_folds(cases))):
+    for name, answers in (("shipped", by_shipped), ("fitted to the other half", judge_cases(cases, "text"))):
         print(f"\nconfidence: {name}")
         for domain in [*sorted({case["domain"] for case in cases}), ""]:
             rows = [(case, answer) for case, answer in answers if domain in ("", case["domain"])]

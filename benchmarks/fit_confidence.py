@@ -46,17 +46,22 @@ def gather_cases(
     """Gather the reader's candidate answers to each question, with their scores."""
     cases = []
     for article, question in questions:
-        hops, slots = retrieve_in_hops(
-            memory.store, memory.embedder, question.question, AskOptions(), rank_last_hop=False
-        )
-        offers = []
-        for candidate, features in read_passages(memory.reader, question.question, slots, hops) or []:
-            text = candidate.text
-            metrics = {"exact": exact_match(text, question.answers), "f1": answer_f1(text, question.answers)}
-            offers.append(features._asdict() | metrics | {"text": normalize_answer(text)})
+        offers = gather_offers(memory, question)
         cases.append({"of": memory_name, "there": has_answer, "article": article, "offers": offers})
     print(f"gathered: {memory_name}, {'with' if has_answer else 'without'} an answer, {len(cases)}", flush=True)
     return cases
+
+
+def gather_offers(memory: Memory, question: QuestionExample) -> list[dict[str, Any]]:
+    """Gather the reader's candidate answers to a question, with their features and F1."""
+    hops, slots = retrieve_in_hops(memory.store, memory.embedder, question.question, AskOptions(), rank_last_hop=False)
+    offers = []
+    for candidate, features in read_passages(memory.reader, question.question, slots, hops) or []:
+        text, metrics = candidate.text, {"exact": 0.0, "f1": 0.0}
+        if question.answers:
+            metrics = {"exact": exact_match(text, question.answers), "f1": answer_f1(text, question.answers)}
+        offers.append(features._asdict() | metrics | {"text": normalize_answer(text)})
+    return offers
 
 
 def gather_all_cases(path: Path, squad: Squad, num_questions: int) -> Iterator[Case]:
@@ -132,9 +137,9 @@ def choose_answer(model: ConfidenceModel, case: Case) -> JudgedAnswer:
     return JudgedAnswer(sums[best_text], best_offer["exact"], best_offer["f1"], 0, False, 0.0)
 
 
-def judge_cases(cases: list[Case]) -> list[tuple[Case, JudgedAnswer]]:
-    """Choose the answer to each case with weights fitted on other articles."""
-    halves = [[case for case in cases if case["article"] // 2 % 2 == parity] for parity in (0, 1)]
+def judge_cases(cases: list[Case], key: str = "article") -> list[tuple[Case, JudgedAnswer]]:
+    """Choose the answer to each case with weights fitted on other articles, or texts."""
+    halves = [[case for case in cases if case[key] // 2 % 2 == parity] for parity in (0, 1)]
     return [
         (case, choose_answer(model, case))
         for model, held_out_cases in ((fit_confidence(halves[1]), halves[0]), (fit_confidence(halves[0]), halves[1]))

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import list_pools
 
 from mnemic import Memory
-from mnemic.evaluate.metrics import normalize_answer
+from mnemic.evaluate.metrics import normalize_answer, precision_recall_f1
 
 POOLS = {"dev": list_pools.DEV, "final": list_pools.FINAL}
 MIN_ITEMS, MAX_ITEMS = 2, 5
@@ -110,11 +110,6 @@ def count_shared(found: tuple[str, ...], right: tuple[str, ...]) -> tuple[int, i
     return len(found_set & right_set), len(found_set), len(right_set)
 
 
-def compute_f1(shared: int, found: int, right: int) -> float:
-    """Compute F1 from counts."""
-    return 2 * shared / (found + right) if found + right else 0.0
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pool", choices=list(POOLS), default="dev")
@@ -137,14 +132,15 @@ def main() -> None:
                 answer = memory.ask(question.text)
                 found = tuple(item.text for item in answer.items) or ((answer.text,) if answer.has_answer else ())
                 counts[question.form].append(count_shared(found, question.items))
-                if args.verbose and compute_f1(*counts[question.form][-1]) < 1:
+                if args.verbose and precision_recall_f1(*counts[question.form][-1]).f1 < 1:
                     print(f"{question} | {found} | {answer.text!r} {answer.score:.2f}", flush=True)
     rows = [row for form_rows in counts.values() for row in form_rows]
+    f1_by_form = {form: [precision_recall_f1(*row).f1 for row in form_rows] for form, form_rows in counts.items()}
     report = {
         "pool": args.pool, "seed": args.seed, "questions": len(rows),
-        "f1": round(100 * mean(compute_f1(*row) for row in rows), 1),
-        "micro f1": round(100 * compute_f1(*(sum(column) for column in zip(*rows))), 1),
-        "by form": {form: round(100 * mean(compute_f1(*row) for row in counts[form]), 1) for form in counts},
+        "f1": round(100 * mean(value for values in f1_by_form.values() for value in values), 1),
+        "micro f1": round(100 * precision_recall_f1(*(sum(column) for column in zip(*rows))).f1, 1),
+        "by form": {form: round(100 * mean(values), 1) for form, values in f1_by_form.items()},
         "seconds": round(time.perf_counter() - started),
     }  # fmt: skip
     print(json.dumps(report))

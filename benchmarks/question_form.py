@@ -97,6 +97,7 @@ def measure(rows: Rows, features: Callable[[str], set[str]]) -> float:
 
 
 def main() -> None:
+    """Print how well each kind of features separates the two sources, for each form."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--squad", type=Path, required=True)
     parser.add_argument("--qa", type=Path, required=True)

@@ -89,8 +89,8 @@ def pack(args: argparse.Namespace) -> None:
         print(f"{path}: {sum(file.stat().st_size for file in path.rglob('*') if file.is_file()) / MIB:.1f} MiB")
 
 
-def unpack_start(carry: Path) -> Path:
-    """Join the pieces of the weights, and restore the Hugging Face folder."""
+def unpack_weights_from(carry: Path) -> Path:
+    """Join the pieces of the packed weights, and return the folder with the model."""
     pieces = sorted(carry.glob(f"start-*/{WEIGHTS_FILE}.*"), key=lambda path: int(path.suffix[1:]))
     if not pieces:
         raise SystemExit(f"no pieces of the weights in {carry}: pack them first")
@@ -118,7 +118,7 @@ def run_stages(args: argparse.Namespace) -> None:
     import torch
 
     torch.set_num_threads(1)  # no threads before the processes fork
-    start = unpack_start(args.carry)
+    start = unpack_weights_from(args.carry)
     report(args, f"weights in {start}")
     large = [f"reader-12-{seed}" for seed in args.seeds]
     load_all(args, make_recipe(args, "reader-12", start))

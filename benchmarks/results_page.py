@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from mnemic.reproduce.commands import format_babi_command
 from mnemic.reproduce.statistics import format_evidence, summarize_table
 
 EVIDENCE_COLUMNS = (  # heads of the columns of evidence, tasks 1 / 2 / 3
@@ -29,7 +30,6 @@ EVIDENCE_COLUMNS = (  # heads of the columns of evidence, tasks 1 / 2 / 3
     "---: | ---: | ",
 )
 DOCS = Path(__file__).parents[1] / "docs"
-NUM_TASKS = 20  # of bAbI
 KINDS = "rows|networks|tasks|tuned|words|long"
 # Published on BABILong (Kuratov et al. 2024, arXiv:2406.10149; Rodkin et al. 2024), 137M weights,
 # one network per task: mean accuracy of tasks 1-5 by tokens.
@@ -141,7 +141,7 @@ def format_settings_table(tables: Sequence[dict[str, Any]], labels: Sequence[str
             f"{published_failed} / {measured['failed']}",
             f"0–{len(table['seeds']) - 1}",
             *(format_evidence_cells(measured.get("evidence", {})) if has_evidence else ()),
-            f"`{format_command(table)}`",
+            f"`{format_babi_command(table)}`",
             table["hardware"],
         ]
         yield "| " + " | ".join(cells) + " |"
@@ -236,18 +236,6 @@ def format_words_command(table: dict[str, Any]) -> str:
     """Format the command that measured a table of language models."""
     command = ["mnemic", "table", "words", "--data", "DIR"]
     command += ["--seeds", str(len(table["seeds"]))] if len(table["seeds"]) > 1 else []
-    for text in table["overrides"]:
-        command += ["--set", text]
-    return shlex.join(command)
-
-
-def format_command(table: dict[str, Any]) -> str:
-    """Format the command that measured a bAbI table."""
-    command = ["mnemic", "table", "babi", "--recipe", table["recipe"], "--size", table["size"]]
-    command += ["--joint"] if table["setting"] == "joint" else []
-    command += ["--seeds", str(len(table["seeds"])), "--data", "DIR"]
-    if len(tasks := table["ours"]["per_task"]) < NUM_TASKS:
-        command += ["--tasks", ",".join(tasks)]
     for text in table["overrides"]:
         command += ["--set", text]
     return shlex.join(command)

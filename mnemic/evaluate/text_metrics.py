@@ -16,7 +16,7 @@ from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
 from mnemic.evaluate.intervals import wilson_interval
-from mnemic.evaluate.view_metrics import compute_pair_cosines, compute_view_metrics
+from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
 from mnemic.objectives.masking import TokenMasking
@@ -33,7 +33,6 @@ from mnemic.predict.windows import (
 from mnemic.recipe import ConfigError
 
 Metrics = dict[str, float]
-RECALL_RANKS = (1, 5)  # the k of recall@k
 RECALL_NAMES = tuple(f"recall@{top_k}{variant}" for variant in ("", ", whole") for top_k in RECALL_RANKS)
 QUESTIONS_PER_BATCH = 500  # compared with all texts at once; changes memory use, not results
 NUM_BEAMS = 4  # of beam search, reported next to greedy search

@@ -16,7 +16,7 @@ from mnemic.predict.windows import compute_text_vectors
 from mnemic.recipe import ConfigError
 from mnemic.text import WindowOptions
 
-RECALL_RANKS = (1, 5)
+RECALL_RANKS = (1, 5)  # the k of recall@k
 TEXTS_PER_BATCH = 1000  # compared with each other at once; changes memory use, not results
 
 

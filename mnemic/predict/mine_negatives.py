@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from mnemic.data.text_tasks.examples import AnsweredPair
-from mnemic.data.views.groups import number_groups, simplify
+from mnemic.data.views.groups import number_texts, simplify
 from mnemic.predict.text_tasks import embed_texts
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ def mine_hard_negatives(
 ) -> Iterator[list[str]]:
     """Find the ``top_k`` most similar wrong second texts of each pair, best first.
 
-    A text is not wrong if pairs link it with the right one (see ``number_groups``), or if it has
+    A text is not wrong if pairs link it with the right one (see ``number_texts``), or if it has
     one of the pair's ``answers`` as whole words: such false negatives are dropped, so that there
     may be fewer than ``top_k``.
     """
     texts = list({simplify(pair.second): pair.second for pair in reversed(pairs)}.values())
-    group_of = number_groups((pair.first, pair.second) for pair in pairs)
+    group_of = number_texts((pair.first, pair.second) for pair in pairs)
     groups = torch.tensor([group_of[simplify(text)] for text in texts])
     total, embedded = len(pairs) + len(texts), []
     for start in range(0, len(texts), TEXTS_PER_BATCH):

@@ -92,7 +92,7 @@ def respond_to_method(request: Request, error: Exception) -> JSONResponse:
     """Report a method that a path does not have, with those that it has."""
     methods = ", ".join(list_methods(request.url.path))
     detail = f"{request.method} is no method of {request.url.path}; it has {methods}."
-    return Problem(405, detail, headers={"Allow": methods}).respond(request.url.path)
+    return Problem(405, detail, headers={"Allow": methods}).make_response(request.url.path)
 
 
 def build_app(options: ServerOptions) -> tuple[ASGIApp, WebServer]:
@@ -101,8 +101,8 @@ def build_app(options: ServerOptions) -> tuple[ASGIApp, WebServer]:
     assistants = server.build_assistant_app()
     api = build_api(server, assistants)
 
-    async def choose_door(scope: Scope, receive: Receive, send: Send) -> None:
-        door = assistants if scope["type"] == "http" and scope["path"] == MCP_PATH else api
-        await door(scope, receive, send)
+    async def forward_call(scope: Scope, receive: Receive, send: Send) -> None:
+        target = assistants if scope["type"] == "http" and scope["path"] == MCP_PATH else api
+        await target(scope, receive, send)
 
-    return Guard(choose_door, server.keys, options.hosts, options.limits, options.log), server
+    return Guard(forward_call, server.keys, options.hosts, options.limits, options.log), server

@@ -29,7 +29,7 @@ LEAST_WEIGHT_WORDS = "hardly read"
 
 
 def clean(text: str) -> str:
-    """Replace halves of characters, which file names can have and JSON cannot."""
+    """Replace lone surrogates, which file names can have and JSON cannot."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

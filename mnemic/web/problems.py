@@ -64,8 +64,8 @@ class Problem(HTTPException):
         )
         return details.model_dump(mode="json", exclude_none=True)
 
-    def respond(self, path: str) -> JSONResponse:
-        """Return the response that reports it."""
+    def make_response(self, path: str) -> JSONResponse:
+        """Make the HTTP response that reports the problem of a request to ``path``."""
         return JSONResponse(self.describe(path), self.status_code, self.headers, MEDIA_TYPE)
 
 
@@ -114,7 +114,7 @@ def describe_validation(error: RequestValidationError) -> Problem:
 
 def respond_to_error(request: Request, error: Exception) -> JSONResponse:
     """Return the response to an error that a route raised."""
-    return convert_error(error).respond(request.url.path)
+    return convert_error(error).make_response(request.url.path)
 
 
 def add_handlers(app: FastAPI) -> None:

@@ -85,7 +85,7 @@ class Guard:
             if status:  # the response has begun: its end will be missing
                 logger.error("a response to %s was broken off: %s", scope["path"], problem.detail)
                 return
-            await problem.respond(scope["path"])(scope, receive, send_safely)
+            await problem.make_response(scope["path"])(scope, receive, send_safely)
         finally:
             self.write_log(scope, status, time.monotonic() - started)
 

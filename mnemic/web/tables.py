@@ -7,10 +7,10 @@ from typing import Any
 
 import mnemic
 from mnemic.files import read_json
+from mnemic.reproduce.commands import format_babi_command
 from mnemic.web.schemas.networks import ResultRow, ResultTable
 
 RESULTS = Path(mnemic.__file__).parent / "docs" / "results"
-NUM_TASKS = 20  # of bAbI
 BABI_TITLE = "bAbI: mean error over the tasks, best run"
 WORDS_TITLE = "Language models: perplexity per word"
 TUNING_TITLE = "Fine-tuned text encoders: score on the test set"
@@ -51,18 +51,6 @@ def make_babi_row(table: dict[str, Any]) -> ResultRow:
         command=format_babi_command(table),
         note=f"{row['tasks']} tasks; mean {row['mean_error']:.1f}{spread} of {row['seeds']} seeds; {row['hardware']}",
     )
-
-
-def format_babi_command(table: dict[str, Any]) -> str:
-    """Format the command that measured a bAbI table."""
-    command = ["mnemic", "table", "babi", "--recipe", table["recipe"], "--size", table["size"]]
-    command += ["--joint"] if table["setting"] == "joint" else []
-    command += ["--seeds", str(len(table["seeds"])), "--data", "DIR"]
-    if len(tasks := table["ours"]["per_task"]) < NUM_TASKS:
-        command += ["--tasks", ",".join(tasks)]
-    for text in table["overrides"]:
-        command += ["--set", text]
-    return shlex.join(command)
 
 
 def make_words_row(table: dict[str, Any], row: dict[str, Any]) -> ResultRow:

@@ -9,7 +9,7 @@ import pytest
 from mnemic.data.contract import Split
 from mnemic.data.documents import pools
 from mnemic.data.documents.generate import FORMS, generate_documents
-from mnemic.data.documents.times import future_times, past_times
+from mnemic.data.documents.times import list_future_times, list_past_times
 from mnemic.data.documents.writer import GeneratedDocument
 from mnemic.text.documents.passages import split_passages
 from mnemic.text.documents.piece import Anchor, DocumentPiece
@@ -93,7 +93,7 @@ def test_stops_are_those_that_a_memory_adds() -> None:
 
 def test_relative_times_by_hand() -> None:
     day = date(2023, 5, 8)  # a Monday
-    past, future = dict(past_times(day)), dict(future_times(day))
+    past, future = dict(list_past_times(day)), dict(list_future_times(day))
     assert past["yesterday"] == "2023-05-07"
     assert past["last weekend"] == "2023-05-06/2023-05-07"
     assert past["last week"] == "2023-05-01/2023-05-07"
@@ -103,5 +103,5 @@ def test_relative_times_by_hand() -> None:
     assert future["next Monday"] == "2023-05-15"
     assert future["this Friday"] == "2023-05-12"
     assert "next Friday" not in future  # the 12th or the 19th
-    assert dict(past_times(date(2024, 1, 3)))["last month"] == "2023-12"
-    assert "last Tuesday" not in dict(past_times(date(2024, 1, 3)))  # a Wednesday: yesterday, or of last week
+    assert dict(list_past_times(date(2024, 1, 3)))["last month"] == "2023-12"
+    assert "last Tuesday" not in dict(list_past_times(date(2024, 1, 3)))  # a Wednesday: yesterday, or of last week

@@ -13,10 +13,11 @@ import torch
 from text_files import write
 
 from mnemic.data import DATASETS
+from mnemic.data.groups import number_groups
 from mnemic.data.text_tasks.augment_questions import Augmentation, augment_questions
 from mnemic.data.text_tasks.examples import QuestionExample, TextError
 from mnemic.data.text_tasks.question_lines import read_question_lines
-from mnemic.data.text_tasks.question_sources import number_groups, select_hard_pairs
+from mnemic.data.text_tasks.question_sources import select_hard_pairs
 from mnemic.data.text_tasks.retrieval_batches import RetrievalDataset
 from mnemic.recipe import ConfigError, build
 from mnemic.train.sampler import BatchSampler

@@ -15,7 +15,7 @@ from mnemic.data.text_tasks.examples import TextError
 from mnemic.data.views.batches import ViewBatch, ViewDataset, make_text_pool
 from mnemic.data.views.dataset import MatchFiles, ViewFiles
 from mnemic.data.views.draw import NUM_UNIFORMS, VIEWS, CropViews, TextTokens, limit_length
-from mnemic.data.views.groups import number_groups
+from mnemic.data.views.groups import number_texts
 from mnemic.data.views.units import cut_documents
 from mnemic.recipe import ConfigError, build
 from mnemic.text.windows import WindowOptions, make_text_windows
@@ -243,7 +243,7 @@ def test_linked_pairs_are_no_negatives_and_in_one_split(tmp_path: Path) -> None:
 
 
 def test_a_chain_of_pairs_is_one_group() -> None:
-    numbers = number_groups([("a", "b"), ("c", "d"), ("d", "e"), ("E ", "B"), ("f",)])
+    numbers = number_texts([("a", "b"), ("c", "d"), ("d", "e"), ("E ", "B"), ("f",)])
     assert len({numbers[text] for text in "abcde"}) == 1
     assert numbers["f"] != numbers["a"]
 

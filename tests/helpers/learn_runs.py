@@ -2,13 +2,15 @@
 
 import csv
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from mnemic.recipe import Recipe, load_recipe
-from mnemic.train.run import fit
+from mnemic.train.run import StepReport, fit
 
 # Two phases of 2 epochs, 7 steps per epoch; saved every 5 steps, so mostly within an epoch.
 SMALL = [
@@ -20,6 +22,12 @@ SMALL = [
     "train.save=5",
     "train.validate=1",
 ]
+# A reader that retrieves and reads in under a second; add the folder of text_files.retrieval.
+TINY_READER = [
+    "model.width=16", "model.encode.stack.depth=1", "model.encode.stack.attention.heads=2", "data.length=24",
+    "data.overlap=6", "data.articles=2", "data.passages=2", "train.matmul=float32", "train.batch=8",
+    'data.tokenizer={kind="wordpiece", vocab=200}',
+]  # fmt: skip
 ADAMW = ['train.optimiser={kind="adamw"}', 'train.clip={kind="norm"}', 'train.reduce="mean"']
 ADAMW += ['phases.0.train.clip={kind="norm"}', 'train.schedule={kind="cosine"}']
 MOMENTUM = ["train.optimiser.momentum=0.5", "train.optimiser.decay=0.01", "train.rate=0.001"]
@@ -34,6 +42,15 @@ def finish(recipe: Recipe, folder: Path, **options: Any) -> Path:
     for _ in fit(recipe, folder, **options):
         pass
     return folder
+
+
+def stop_after(num_steps: int, recipe: Recipe, folder: Path, **options: Any) -> list[StepReport]:
+    """Stop a run after some steps, as Ctrl-C does; return their reports."""
+    steps = fit(recipe, folder, **options)
+    reports = list(islice(steps, num_steps))
+    steps.close()
+    torch.rand(7)  # somebody else's random numbers
+    return reports
 
 
 def weights_in(run: Path) -> bytes:

@@ -4,7 +4,6 @@ import atexit
 import json
 import shutil
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 import text_files
 import torch
-from learn_runs import finish, weights_in
+from learn_runs import TINY_READER, finish, stop_after, weights_in
 from safetensors.torch import load_file
 from torch import nn
 
@@ -20,7 +19,7 @@ from mnemic.checkpoint.folder import weights_of
 from mnemic.cli.main import main
 from mnemic.data import DATASETS
 from mnemic.data.text_tasks.examples import AnsweredPair
-from mnemic.data.views.groups import number_groups
+from mnemic.data.views.groups import number_texts
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.evaluate.view_metrics import compute_uniformity, rank_partners
 from mnemic.predict.mine_negatives import has_answer, mine_hard_negatives
@@ -28,7 +27,7 @@ from mnemic.predict.model import Model, load
 from mnemic.recipe import ConfigError, Recipe, build, load_recipe
 from mnemic.train.initialize import initialize_network
 from mnemic.train.loop import OptimizerStep
-from mnemic.train.run import fit, load_data
+from mnemic.train.run import load_data
 
 TINY = [
     "model.width=32",
@@ -119,15 +118,11 @@ def test_a_stopped_run_with_a_queue_ends_with_the_same_bits(tmp_path: Path, stop
     objective = 'objective={kind="moco", queue=96, momentum=0.9}'
     recipe = tiny("dpr", run().parent, objective, "train.steps=12", "train.save=5")
     uninterrupted = finish(recipe, tmp_path / "whole", device="cpu")
-    steps = fit(recipe, tmp_path / "stopped", device="cpu")
-    for _ in islice(steps, stop):
-        pass
-    steps.close()
+    stop_after(stop, recipe, tmp_path / "stopped", device="cpu")
     stored = load_file(tmp_path / "stopped" / "checkpoint" / "progress.safetensors")
     assert int(stored["carried.queue_next"]) == stop * 32 % 96
     assert (stored["carried.queue_ids"] >= 0).sum() == min(stop * 32, 96)
     assert sum(name.startswith("carried.momentum.encode.") for name in stored) > 10
-    torch.rand(7)  # somebody else's random numbers
     finish(recipe, tmp_path / "stopped", device="cpu")
     assert weights_in(tmp_path / "stopped") == weights_in(uninterrupted)
     finished = [load_file(path) for path in (tmp_path / "stopped" / "checkpoint").glob("*.safetensors")]
@@ -228,7 +223,7 @@ def test_mined_texts_are_the_nearest_wrong_ones() -> None:
     rows = build(DATASETS, model.recipe["data"]).read_split("train")[:30]
     pairs = [AnsweredPair(*row, answers=(row.second.split()[0],)) for row in rows]
     mined = list(mine_hard_negatives(model.checkpoint, pairs, top_k=4))
-    vectors, groups = model.embed([row.second for row in rows]).vectors, number_groups(rows)
+    vectors, groups = model.embed([row.second for row in rows]).vectors, number_texts(rows)
     assert sum(map(len, mined)) > 60
     for row, texts in zip(rows, mined):
         scores = vectors @ model.embed([row.first]).vectors[0]
@@ -264,11 +259,7 @@ def test_negatives_are_mined_and_trained_with_by_command(tmp_path: Path, capsys:
 def test_a_reader_has_mined_texts_in_its_batch(tmp_path: Path) -> None:
     """They are texts of the dataset that belong to none of the batch's questions but their own."""
     text_files.retrieval(tmp_path, 80)
-    sets = [
-        "model.width=16", "model.encode.stack.depth=1", "model.encode.stack.attention.heads=2", "data.length=24",
-        "data.overlap=6", "data.articles=2", "data.passages=2", "train.matmul=float32", "train.batch=8",
-        f"data.folder={tmp_path}", 'data.tokenizer={kind="wordpiece", vocab=200}', "train.steps=2",
-    ]  # fmt: skip
+    sets = [*TINY_READER, f"data.folder={tmp_path}", "train.steps=2"]
     plain = load_recipe("reader", sets)
     pairs = build(DATASETS, plain["data"]).list_answered_pairs()
     texts = list(dict.fromkeys(pair.second for pair in pairs))

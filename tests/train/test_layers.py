@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import text_files
 import torch
-from learn_runs import finish, weights_in
+from learn_runs import TINY_READER, finish, stop_after, weights_in
 from safetensors.torch import load_file
 from text_runs import run_of, tiny, trained
 from torch import nn
@@ -64,11 +64,7 @@ def test_a_stopped_run_ends_with_the_same_bits(tmp_path: Path, stop: int) -> Non
     """Stopped among the layers or after them; saved after step 5, too."""
     recipe = two_phases()
     uninterrupted = finish(recipe, tmp_path / "whole", device="cpu")
-    steps = fit(recipe, tmp_path / "stopped", device="cpu")
-    for _ in islice(steps, stop):
-        pass
-    steps.close()
-    torch.rand(7)  # somebody else's random numbers
+    stop_after(stop, recipe, tmp_path / "stopped", device="cpu")
     finish(recipe, tmp_path / "stopped", device="cpu")
     assert weights_in(tmp_path / "stopped") == weights_in(uninterrupted)
 
@@ -127,11 +123,7 @@ def test_accumulated_gradients_are_those_of_the_batch(tmp_path: Path) -> None:
 def test_packed_texts_and_their_passages_are_learned_from(tmp_path: Path) -> None:
     """The batches of the data kind ``retrieval`` are packed."""
     text_files.retrieval(tmp_path, 40)
-    sets = [
-        "model.width=16", "model.encode.stack.depth=2", "model.encode.stack.attention.heads=2", "data.length=24",
-        "data.overlap=6", "data.articles=2", "data.passages=2", "train.matmul=float32", "train.batch=8",
-        'data.tokenizer={kind="wordpiece", vocab=200}', f"data.folder={tmp_path}", "train.validate=0",
-    ]  # fmt: skip
+    sets = [*TINY_READER, f"data.folder={tmp_path}", "model.encode.stack.depth=2", "train.validate=0"]
     teacher = finish(load_recipe("reader", [*sets, "train.epochs=0"]), tmp_path / "teacher", device="cpu")
     sets += [LAYERS, f"teacher.folder={teacher}", "train.steps=2", "model.encode.stack.depth=1"]
     finish(load_recipe("reader", sets), tmp_path / "run", device="cpu")

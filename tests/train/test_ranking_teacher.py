@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import text_files
 import torch
-from learn_runs import finish, weights_in
+from learn_runs import TINY_READER, finish, weights_in
 from text_runs import run_of, tiny
 
 from mnemic.checkpoint.atomic_files import CheckpointError
@@ -63,8 +63,7 @@ def reader(folder: Path, *sets: str) -> Recipe:
     return load_recipe(
         "reader",
         [
-            "model.width=16", "model.encode.stack.depth=1", "model.encode.stack.attention.heads=2", "data.length=24",
-            "data.overlap=6", "data.articles=2", "data.passages=3", "train.matmul=float32", "train.batch=8",
+            *TINY_READER, "data.passages=3",
             f"data.folder={folder}", f'data.tokenizer={{kind="stored", folder="{teacher}"}}', f"objective={RANKING}",
             f"teacher.folder={teacher}", *sets,
         ],

@@ -1,14 +1,13 @@
 """Runs with a teacher: what a student learns, what is saved, resumed and refused."""
 
 import json
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 import text_files
 import torch
-from learn_runs import finish, weights_in
+from learn_runs import TINY_READER, finish, stop_after, weights_in
 from text_runs import files, run_of, tiny, trained
 from torch import nn
 
@@ -19,7 +18,7 @@ from mnemic.objectives import OBJECTIVES
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, Recipe, build, load_recipe
 from mnemic.respond.merge_windows import average_windows
-from mnemic.train.run import fit, load_data
+from mnemic.train.run import load_data
 from mnemic.train.teacher import load_teachers
 
 CPU = torch.device("cpu")
@@ -98,11 +97,7 @@ def test_teachers_learn_nothing_and_drop_nothing(tmp_path: Path) -> None:
 def test_a_stopped_student_ends_with_the_same_bits(tmp_path: Path, stop: int) -> None:
     recipe = student("classes", "train.steps=14", "train.save=5")
     uninterrupted = finish(recipe, tmp_path / "whole", device="cpu")
-    steps = fit(recipe, tmp_path / "stopped", device="cpu")
-    for _ in islice(steps, stop):
-        pass
-    steps.close()
-    torch.rand(7)  # somebody else's random numbers
+    stop_after(stop, recipe, tmp_path / "stopped", device="cpu")
     finish(recipe, tmp_path / "stopped", device="cpu")
     assert weights_in(tmp_path / "stopped") == weights_in(uninterrupted)
     plain = finish(student("classes", "train.steps=14", "objective.soft_weight=0.0"), tmp_path / "plain", device="cpu")
@@ -130,12 +125,7 @@ def test_an_answer_and_no_answer_are_learned_from_a_teacher(tmp_path: Path) -> N
 def test_a_reader_has_soft_labels_for_its_answers(tmp_path: Path) -> None:
     """Packed batches; retrieval learns as it does without a teacher."""
     text_files.retrieval(tmp_path, 40)
-    sets = [
-        "model.width=16", "model.encode.stack.depth=1", "model.encode.stack.attention.heads=2", "data.length=24",
-        "data.overlap=6", "data.articles=2", "data.passages=2", "train.matmul=float32", "train.batch=8",
-        f"data.folder={tmp_path}",
-        'data.tokenizer={kind="wordpiece", vocab=200}',
-    ]  # fmt: skip
+    sets = [*TINY_READER, f"data.folder={tmp_path}"]
     teacher = finish(load_recipe("reader", [*sets, "train.epochs=0"]), tmp_path / "teacher", device="cpu")
     hard = '{kind="retrieve-and-read", label_smoothing=0.1}'
     sets += [f'objective={{kind="distil", hard={hard}}}', f"teacher.folder={teacher}", "train.steps=2"]

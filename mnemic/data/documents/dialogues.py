@@ -12,10 +12,10 @@ from mnemic.data.documents.times import (
     WEEKDAYS,
     SpokenTime,
     draw_day,
-    future_times,
+    list_future_times,
+    list_past_times,
     name_american_day,
     name_day,
-    past_times,
 )
 from mnemic.data.documents.writer import DocumentWriter, GeneratedQuestion, Spans, ask_question
 
@@ -66,7 +66,9 @@ def write_remark(draw: Draw, writer: DocumentWriter, prefix: str, task: tuple[st
     topic = TOPICS[name]
     template = draw.choose(topic.statements)
     items = draw.sample(topic.values, draw.generator.choice(LIST_SIZES) if topic.is_list else 1)
-    when = draw.generator.choice((future_times if topic.is_future else past_times)(day)) if topic.when else None
+    when = (
+        draw.generator.choice((list_future_times if topic.is_future else list_past_times)(day)) if topic.when else None
+    )
     phrase = "" if when is None else when.phrase
     is_first = template.startswith("{when}")
     spans = writer.add_line(

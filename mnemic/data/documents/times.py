@@ -6,11 +6,9 @@ from datetime import date, timedelta
 from random import Random
 from typing import NamedTuple
 
+from mnemic.text.dates.period import MONTHS
+
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
-)  # fmt: skip
 NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 
 
@@ -32,7 +30,7 @@ def shift_month(day: date, months: int) -> tuple[int, int]:
     return number // 12, number % 12 + 1
 
 
-def past_times(day: date) -> list[SpokenTime]:
+def list_past_times(day: date) -> list[SpokenTime]:
     """List relative times before a day, or on it."""
     monday = day - timedelta(day.weekday())
     week = format_interval(monday - timedelta(7), monday - timedelta(1))
@@ -57,7 +55,7 @@ def past_times(day: date) -> list[SpokenTime]:
     return times + [SpokenTime(f"last {WEEKDAYS[past.weekday()]}", past.isoformat()) for past in before]
 
 
-def future_times(day: date) -> list[SpokenTime]:
+def list_future_times(day: date) -> list[SpokenTime]:
     """List relative times after a day."""
     next_monday = day - timedelta(day.weekday()) + timedelta(7)
     year, month = shift_month(day, 1)

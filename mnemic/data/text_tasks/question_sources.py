@@ -3,7 +3,7 @@
 Texts with one title, and equal texts of several files, are one group, and a group is in one split.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from mnemic.data.contract import SPLITS, Split, check_count, check_minimum, check_share
 from mnemic.data.documents.examples import generate_questions
+from mnemic.data.groups import number_groups
 from mnemic.data.text_tasks.augment_questions import Augmentation, augment_questions
 from mnemic.data.text_tasks.examples import QuestionExample, TextError
 from mnemic.data.text_tasks.question_lines import AnswerKind, read_question_lines
@@ -118,29 +119,6 @@ def list_group_keys(example: QuestionExample) -> list[Hashable]:
     """List what makes questions belong together: their title and their text."""
     keys: list[Hashable] = [("text", " ".join(example.text.split()))]
     return keys + ([("title", example.title)] if example.title else [])
-
-
-def number_groups(keys: Iterable[Sequence[Hashable]]) -> list[int]:
-    """Number the groups of items; items that share a key are in one group.
-
-    >>> number_groups([["a"], ["b", "c"], ["d"], ["a", "c"]])
-    [0, 0, 1, 0]
-    """
-    parents: dict[Hashable, Hashable] = {}
-
-    def find_root(key: Hashable) -> Hashable:
-        while parents.setdefault(key, key) != key:
-            parents[key] = parents[parents[key]]
-            key = parents[key]
-        return key
-
-    first_keys: list[Hashable] = []
-    for item_keys in keys:
-        first_keys.append(item_keys[0])
-        for key in item_keys[1:]:
-            parents[find_root(key)] = find_root(item_keys[0])
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(find_root(key), len(numbers)) for key in first_keys]
 
 
 def assign_splits(

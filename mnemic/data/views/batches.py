@@ -16,7 +16,7 @@ from torch import Tensor
 from mnemic.data.batches import AssembledDataset, locate_tokens, move_batch
 from mnemic.data.text_tasks.retrieval import compute_spans, shared_special_tokens
 from mnemic.data.text_tasks.retrieval_batches import concatenate_ranges
-from mnemic.data.views.draw import NUM_UNIFORMS, TextTokens, ViewRanges, Views, limit_length, one_range
+from mnemic.data.views.draw import NUM_UNIFORMS, TextTokens, ViewRanges, Views, limit_length, make_range
 from mnemic.models import WindowBatch
 from mnemic.text import Tokenizer
 from mnemic.text.sentence_spans import count_sentence_tokens
@@ -83,7 +83,7 @@ class ViewDataset(AssembledDataset):
         spans = self.pool.select(negatives)
         are_equal = self.views is not None and self.views.are_equal
         starts = torch.cat([numbers[:, 4], numbers[:, 4 if are_equal else 5], negative_starts])
-        ranges = torch.cat([first, second, one_range(spans.start, spans.length)])
+        ranges = torch.cat([first, second, make_range(spans.start, spans.length)])
         ranges = limit_length(ranges, self.max_tokens - sum(self.pool.num_special), starts)
         ids = self.text_ids[self.texts[rows, 1]]
         tensors = (self.make_windows(ranges, 0 if compact else self.max_tokens), ids, self.text_ids[negatives])
@@ -93,7 +93,7 @@ class ViewDataset(AssembledDataset):
         """Draw the token ranges of both views, of any length."""
         first, second = (self.pool.select(texts) for texts in self.texts[rows].unbind(1))
         if self.views is None:
-            return ViewRanges(one_range(first.start, first.length), one_range(second.start, second.length))
+            return ViewRanges(make_range(first.start, first.length), make_range(second.start, second.length))
         return self.views.draw(first, uniforms)
 
     def draw_negatives(self, rows: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS, WORDPIECE, WindowF
 from mnemic.data.views.batches import ViewDataset, make_text_pool
 from mnemic.data.views.draw import VIEWS
 from mnemic.data.views.evaluation import make_evaluation_dataset, make_view_test
-from mnemic.data.views.groups import number_groups, simplify
+from mnemic.data.views.groups import number_texts, simplify
 from mnemic.data.views.pairs import TextPair, read_negatives, read_pairs
 from mnemic.data.views.units import Unit, cut_documents
 from mnemic.recipe import build
@@ -99,7 +99,7 @@ class ViewFiles(DocumentFiles):
                 f"no text of {len(texts)} in {self.folder} has {views.min_tokens} tokens and {views.min_sentences} "
                 "sentences, which these views need: set data.unit=passages or data.unit=documents"
             )
-        groups = number_groups((text,) for text in texts)
+        groups = number_texts((text,) for text in texts)
         return ViewDataset(
             pool=pool, views=views, texts=rows.expand(-1, 2),
             text_ids=torch.tensor([groups[simplify(text)] for text in texts]),
@@ -140,7 +140,7 @@ class MatchFiles(WindowFiles):
 
     def list_groups(self, examples: Sequence[TextPair]) -> Sequence[Hashable]:
         """Number the linked pairs."""
-        groups = number_groups(examples)
+        groups = number_texts(examples)
         return [groups[simplify(example.second)] for example in examples]
 
     def list_texts(self, examples: Sequence[TextPair]) -> Iterable[str]:
@@ -158,7 +158,7 @@ class MatchFiles(WindowFiles):
     def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> TextDataset:
         """Return the pairs of a split; second texts are found among those of the split."""
         pairs = self.read_split(split)
-        return make_evaluation_dataset(pairs, number_groups(pairs), tokenizer, self.window_options)
+        return make_evaluation_dataset(pairs, number_texts(pairs), tokenizer, self.window_options)
 
     def list_answered_pairs(self) -> list[AnsweredPair]:
         """List the training pairs, to mine hard negatives for them."""
@@ -167,7 +167,7 @@ class MatchFiles(WindowFiles):
     def make_training_dataset(self, pairs: Sequence[TextPair], tokenizer: Tokenizer) -> ViewDataset:
         """Encode the pairs and their hard negatives, each text once."""
         negatives_of = read_negatives(Path(self.negatives_file).expanduser()) if self.negatives_file else {}
-        groups = number_groups([*pairs, *((text,) for texts in negatives_of.values() for text in texts)])
+        groups = number_texts([*pairs, *((text,) for texts in negatives_of.values() for text in texts)])
         negatives = [
             [text for text in negatives_of.get(pair, ()) if groups[simplify(text)] != groups[simplify(pair.second)]]
             for pair in pairs

@@ -55,7 +55,7 @@ class DropoutViews:
 
     def draw(self, texts: TextTokens, uniforms: Tensor) -> ViewRanges:
         """Return the whole text twice."""
-        text = one_range(texts.start, texts.length)
+        text = make_range(texts.start, texts.length)
         return ViewRanges(text, text)
 
 
@@ -67,7 +67,7 @@ class HalfViews:
     def draw(self, texts: TextTokens, uniforms: Tensor) -> ViewRanges:
         """Return the first and the second half of the tokens."""
         half = texts.length // 2
-        return ViewRanges(one_range(texts.start, half), one_range(texts.start + half, texts.length - half))
+        return ViewRanges(make_range(texts.start, half), make_range(texts.start + half, texts.length - half))
 
 
 class CropViews:
@@ -93,7 +93,9 @@ class CropViews:
         # A span is shorter than the text, so that one of the same length has somewhere to go.
         moved = draw_other(first, 0, num_starts, uniforms[:, 3])
         second = torch.where(first_length == second_length, moved, second)
-        return ViewRanges(one_range(texts.start + first, first_length), one_range(texts.start + second, second_length))
+        return ViewRanges(
+            make_range(texts.start + first, first_length), make_range(texts.start + second, second_length)
+        )
 
 
 class ClozeViews:
@@ -116,7 +118,7 @@ class ClozeViews:
         end = torch.where(uniforms[:, 1] < self.intact, start, start + length)
         before = torch.stack([texts.start, start], 1)
         after = torch.stack([texts.start + end, texts.length - end], 1)
-        return ViewRanges(one_range(texts.start + start, length), torch.stack([before, after], 1))
+        return ViewRanges(make_range(texts.start + start, length), torch.stack([before, after], 1))
 
 
 class NeighborViews:
@@ -128,7 +130,7 @@ class NeighborViews:
         """Draw a sentence that is not the last, and the one after it."""
         sentence = texts.first_sentence + (uniforms[:, 0] * (texts.num_sentences - 1)).long()
         first, second = (
-            one_range(texts.start + texts.sentence_starts[number], texts.sentence_lengths[number])
+            make_range(texts.start + texts.sentence_starts[number], texts.sentence_lengths[number])
             for number in (sentence, sentence + 1)
         )
         return ViewRanges(first, second)
@@ -142,7 +144,7 @@ VIEWS: dict[str, Callable[..., Views]] = {
 }
 
 
-def one_range(start: Tensor, length: Tensor) -> Tensor:
+def make_range(start: Tensor, length: Tensor) -> Tensor:
     """Make views of a single range: b and b → b 2 2."""
     return torch.stack([torch.stack([start, length], 1), torch.zeros(len(start), 2, dtype=torch.long)], 1)
 

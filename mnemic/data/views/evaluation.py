@@ -11,7 +11,7 @@ from mnemic.data.text_tasks.encode_windows import encode_labeled
 from mnemic.data.text_tasks.examples import LabeledExample
 from mnemic.data.views.batches import make_text_pool
 from mnemic.data.views.draw import NUM_UNIFORMS, HalfViews, Views
-from mnemic.data.views.groups import number_groups, simplify
+from mnemic.data.views.groups import number_texts, simplify
 from mnemic.text import Tokenizer, WindowOptions
 
 
@@ -48,7 +48,7 @@ def make_view_test(texts: Sequence[str], views: Views, tokenizer: Tokenizer, opt
         offsets = tokenizer.encode(texts[row], special=False).offsets
         view_texts = [quote_ranges(texts[row], offsets, ranges, start) for ranges in (first_ranges, second_ranges)]
         pairs.append((view_texts[0], view_texts[1]))
-    groups = number_groups([texts[row], *pair] for row, pair in zip(rows.tolist(), pairs))
+    groups = number_texts([texts[row], *pair] for row, pair in zip(rows.tolist(), pairs))
     return make_evaluation_dataset(pairs, groups, tokenizer, options)
 
 

@@ -6,7 +6,7 @@ This is all that another language has to bring: a tuple of rules, which ``relati
 import re
 
 from mnemic.text.dates.period import Period, make_day, make_week
-from mnemic.text.dates.rule import Clock, Counting, Rule
+from mnemic.text.dates.rule import Clock, Resolver, Rule
 from mnemic.text.dates.units import shift_day, shift_units, shift_year
 
 DAYS = {"大前": -3, "前": -2, "昨": -1, "今": 0, "当": 0, "明": 1, "后": 2, "大后": 3}
@@ -22,7 +22,7 @@ def count_digits(text: str) -> int:
     return int(text) if text.isdigit() else _DIGITS.index(text.replace("两", "二")) + 1
 
 
-def count_step(match: re.Match[str], clock: Clock) -> Period | None:
+def resolve_step(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve 上周, 下个月, 上周五."""
     step = STEPS[match["step"]]
     if not match["weekday"]:
@@ -31,8 +31,8 @@ def count_step(match: re.Match[str], clock: Clock) -> Period | None:
     return make_day(clock.day.fromordinal(make_week(clock.day).first.toordinal() + 7 * step + weekday))
 
 
-def by_number(sign: int) -> Counting:
-    """Count as many units as the match says, forwards or backwards."""
+def shift_by_number(sign: int) -> Resolver:
+    """Return a resolver that shifts by the number of units in the match."""
     return lambda match, clock: shift_units(clock, UNITS[match["unit"]], sign * count_digits(match["number"]))
 
 
@@ -46,8 +46,8 @@ RULES = (
         re.compile(
             rf"(?P<step>上上|上|这|本|下下|下)(?:一)?个?{_UNIT}(?:(?P<weekend>末)|(?P<weekday>[一二三四五六日天]))?"
         ),
-        count_step,
+        resolve_step,
     ),
-    Rule(re.compile(rf"(?P<number>\d{{1,3}}|[{_DIGITS}两])个?{_UNIT}(?:之|以)?前"), by_number(-1)),
-    Rule(re.compile(rf"(?P<number>\d{{1,3}}|[{_DIGITS}两])个?{_UNIT}(?:之|以)?后"), by_number(1)),
+    Rule(re.compile(rf"(?P<number>\d{{1,3}}|[{_DIGITS}两])个?{_UNIT}(?:之|以)?前"), shift_by_number(-1)),
+    Rule(re.compile(rf"(?P<number>\d{{1,3}}|[{_DIGITS}两])个?{_UNIT}(?:之|以)?后"), shift_by_number(1)),
 )

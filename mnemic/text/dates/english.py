@@ -9,7 +9,7 @@ import re
 
 from mnemic.text.dates.absolute import MONTH_PATTERN, parse_month
 from mnemic.text.dates.period import Period, make_day, make_week
-from mnemic.text.dates.rule import Clock, Counting, Rule, drop, reject
+from mnemic.text.dates.rule import Clock, Resolver, Rule, drop, reject
 from mnemic.text.dates.units import (
     SEASONS,
     find_day_of_month,
@@ -60,38 +60,38 @@ def get_weekday(text: str) -> int:
     return WEEKDAYS.index(text[:3].lower())
 
 
-def by_days(number: int) -> Counting:
-    """Count a fixed number of days."""
+def shift_by_days(number: int) -> Resolver:
+    """Return a resolver that shifts by a number of days."""
     return lambda match, clock: shift_day(clock, number)
 
 
-def by_number(sign: int) -> Counting:
-    """Count as many units as the match says, forwards or backwards."""
+def shift_by_number(sign: int) -> Resolver:
+    """Return a resolver that shifts by the number of units in the match."""
     return lambda match, clock: shift_units(clock, match["unit"].lower(), sign * count_number(match["number"]))
 
 
-def by_unit(number: int) -> Counting:
-    """Count a fixed number of the match's unit."""
+def shift_by_unit(number: int) -> Resolver:
+    """Return a resolver that shifts by a number of the match's units."""
     return lambda match, clock: shift_units(clock, match["unit"].lower(), number)
 
 
-def count_coming(match: re.Match[str], clock: Clock) -> Period | None:
+def resolve_coming(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve "in two weeks"; of what is past it says how long it took."""
-    return None if clock.tense == "past" else by_number(1)(match, clock)
+    return None if clock.tense == "past" else shift_by_number(1)(match, clock)
 
 
-def count_named(match: re.Match[str], clock: Clock) -> Period | None:
+def resolve_named(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve "last week", "next Tuesday", "this May", "last summer"."""
-    return count_name(match, STEPS[match["step"].split()[-1].lower()], clock)
+    return resolve_name(match, STEPS[match["step"].split()[-1].lower()], clock)
 
 
-def count_second(match: re.Match[str], clock: Clock) -> Period | None:
+def resolve_second(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve "the week before last" and "the Friday after next"."""
-    return count_name(match, 2 * STEPS[match["step"].lower()], clock)
+    return resolve_name(match, 2 * STEPS[match["step"].lower()], clock)
 
 
-def count_name(match: re.Match[str], step: int, clock: Clock) -> Period | None:
-    """Count units, weekdays, months or seasons, whichever the match names."""
+def resolve_name(match: re.Match[str], step: int, clock: Clock) -> Period | None:
+    """Resolve the unit, weekday, month or season that a match names, some steps away."""
     if unit := (match["unit"] or "").lower():
         is_near = unit == "weekend" and not step and clock.tense == "past"
         return find_weekend_near(clock) if is_near else shift_units(clock, unit, step)
@@ -112,42 +112,42 @@ def find_this_weekday(clock: Clock, weekday: int) -> Period | None:
     return find_weekday_near(clock, weekday) if clock.tense and is_excluded else period
 
 
-def count_rolling(match: re.Match[str], clock: Clock) -> Period | None:
+def resolve_rolling(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve "over the last week": the days up to this one."""
     return Period(shift_day(clock, -MONTH_LENGTHS[match["unit"].lower()]).first, clock.day)
 
 
-def count_weekday(match: re.Match[str], clock: Clock) -> Period | None:
+def resolve_weekday(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve "on Friday"."""
     return find_weekday_near(clock, get_weekday(match["weekday"]))
 
 
-def count_weekend(match: re.Match[str], clock: Clock) -> Period | None:
+def resolve_weekend(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve "over the weekend"."""
     return find_weekend_near(clock)
 
 
-def count_month(match: re.Match[str], clock: Clock) -> Period | None:
+def resolve_month(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve "in May", and "back in May", which is never the month of the day."""
     if match.group().lower().startswith("back"):
         return find_month(clock, parse_month(match["month"]) or 1, -1)
     return find_month_near(clock, parse_month(match["month"]) or 1)
 
 
-def count_season(match: re.Match[str], clock: Clock) -> Period | None:
+def resolve_season(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve "in the summer"."""
     return find_season_near(clock, match["season"].lower())
 
 
-def count_day_of_month(match: re.Match[str], clock: Clock) -> Period | None:
+def resolve_day_of_month(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve "on the 5th"."""
     return find_day_of_month(clock, int(match["day"]), None)
 
 
-def make_rule(pattern: str, count: Counting, *, is_anaphoric: bool = False) -> Rule:
+def make_rule(pattern: str, resolve: Resolver, *, is_anaphoric: bool = False) -> Rule:
     """Make a rule of a pattern for whole words; a blank is any white space."""
     words = pattern.replace(" ", r"\s+")
-    return Rule(re.compile(rf"(?<![\w'’-])(?:{words})(?![\w-])", re.IGNORECASE), count, is_anaphoric)
+    return Rule(re.compile(rf"(?<![\w'’-])(?:{words})(?![\w-])", re.IGNORECASE), resolve, is_anaphoric)
 
 
 RULES = (
@@ -156,35 +156,39 @@ RULES = (
     make_rule(rf"(?:\w+ and a half|\d+[.,]\d+) {UNIT} ago", reject),
     make_rule(rf"(?:(?:more|less) than|at least|over|under) {NUMBER} {UNIT} ago", reject),
     make_rule("(?:the other|one|some) (?:day|night|week|month|weekend)|a (?:long )?while (?:ago|back)", reject),
-    make_rule("(?:earlier |later )?today|tonight|just now|(?:a|one|two|\\w+) (?:minutes?|moments?) ago", by_days(0)),
-    make_rule(rf"{_EARLY}this (?:morning|afternoon|evening|noon)", by_days(0)),
-    make_rule(rf"yesterday{_PART}|last (?:night|evening)", by_days(-1)),
-    make_rule(rf"(?:the )?day before yesterday{_PART}|(?:the )?night before last", by_days(-2)),
-    make_rule(rf"tomorrow{_PART}", by_days(1)),
-    make_rule(rf"(?:the )?day after tomorrow{_PART}", by_days(2)),
-    make_rule(rf"{_ABOUT}{NUMBER} {UNIT} (?:ago|back)", by_number(-1)),
-    make_rule("(?:a|one) week ago (?:today|to the day)", by_days(-7)),
-    make_rule("(?:a|one) week from (?:today|now)|today week", by_days(7)),
-    make_rule(rf"in {_ABOUT}{NUMBER} {UNIT}(?:['’]? time)?", count_coming),
-    make_rule(rf"{NUMBER} {UNIT} from (?:now|today)", by_number(1)),
-    make_rule(rf"{_EARLY}{STEP} {NAMED}{_PART}", count_named),
-    make_rule(rf"(?:the )?{NAMED} before (?P<step>last)(?! {FULL_WEEKDAY}| week| month| year)", count_second),
-    make_rule(rf"(?:the )?{NAMED} after (?P<step>next)(?! {FULL_WEEKDAY}| week| month| year)", count_second),
-    make_rule("(?:over|during|in|for|within) the (?:last|past) (?P<unit>week|month|year)", count_rolling),
-    make_rule(rf"(?P<weekday>{FULL_WEEKDAY}){_PART}", count_weekday),
-    make_rule(rf"(?:on|until|by|since|till) (?P<weekday>(?-i:{SHORT_WEEKDAYS})){_PART}", count_weekday),
-    make_rule("(?:(?:over|on|at|during|for) )?the weekend", count_weekend),
-    make_rule(rf"(?:{_CALLED_MONTH}) {_EARLY}{MONTH}(?: this year)?(?!,? (?:of )?['’]?\d)", count_month),
-    make_rule(rf"(?:in|during|over|since) (?:the )?{_EARLY}{SEASON}", count_season),
-    make_rule(r"(?:on )?the (?P<day>[12]?\d|3[01])(?:st|nd|rd|th)(?! (?!and |or |but |at |in )\w)", count_day_of_month),
-    make_rule(rf"{NUMBER} {UNIT} (?:later|afterwards|after{_CLAUSE_END})", by_number(1), is_anaphoric=True),
-    make_rule(rf"{NUMBER} {UNIT} (?:earlier|(?:before|prior){_CLAUSE_END})", by_number(-1), is_anaphoric=True),
-    make_rule(rf"the (?:very )?(?:next|following) {SINGLE}", by_unit(1), is_anaphoric=True),
-    make_rule(rf"the (?:previous|preceding) {SINGLE}", by_unit(-1), is_anaphoric=True),
-    make_rule(rf"the {SINGLE} after{_CLAUSE_END}", by_unit(1), is_anaphoric=True),
-    make_rule(rf"the {SINGLE} (?:before|prior){_CLAUSE_END}", by_unit(-1), is_anaphoric=True),
-    make_rule(rf"(?:that|the) (?:same|very) {SINGLE}", by_unit(0), is_anaphoric=True),
-    make_rule(rf"that {SINGLE}", by_unit(0), is_anaphoric=True),
+    make_rule(
+        "(?:earlier |later )?today|tonight|just now|(?:a|one|two|\\w+) (?:minutes?|moments?) ago", shift_by_days(0)
+    ),
+    make_rule(rf"{_EARLY}this (?:morning|afternoon|evening|noon)", shift_by_days(0)),
+    make_rule(rf"yesterday{_PART}|last (?:night|evening)", shift_by_days(-1)),
+    make_rule(rf"(?:the )?day before yesterday{_PART}|(?:the )?night before last", shift_by_days(-2)),
+    make_rule(rf"tomorrow{_PART}", shift_by_days(1)),
+    make_rule(rf"(?:the )?day after tomorrow{_PART}", shift_by_days(2)),
+    make_rule(rf"{_ABOUT}{NUMBER} {UNIT} (?:ago|back)", shift_by_number(-1)),
+    make_rule("(?:a|one) week ago (?:today|to the day)", shift_by_days(-7)),
+    make_rule("(?:a|one) week from (?:today|now)|today week", shift_by_days(7)),
+    make_rule(rf"in {_ABOUT}{NUMBER} {UNIT}(?:['’]? time)?", resolve_coming),
+    make_rule(rf"{NUMBER} {UNIT} from (?:now|today)", shift_by_number(1)),
+    make_rule(rf"{_EARLY}{STEP} {NAMED}{_PART}", resolve_named),
+    make_rule(rf"(?:the )?{NAMED} before (?P<step>last)(?! {FULL_WEEKDAY}| week| month| year)", resolve_second),
+    make_rule(rf"(?:the )?{NAMED} after (?P<step>next)(?! {FULL_WEEKDAY}| week| month| year)", resolve_second),
+    make_rule("(?:over|during|in|for|within) the (?:last|past) (?P<unit>week|month|year)", resolve_rolling),
+    make_rule(rf"(?P<weekday>{FULL_WEEKDAY}){_PART}", resolve_weekday),
+    make_rule(rf"(?:on|until|by|since|till) (?P<weekday>(?-i:{SHORT_WEEKDAYS})){_PART}", resolve_weekday),
+    make_rule("(?:(?:over|on|at|during|for) )?the weekend", resolve_weekend),
+    make_rule(rf"(?:{_CALLED_MONTH}) {_EARLY}{MONTH}(?: this year)?(?!,? (?:of )?['’]?\d)", resolve_month),
+    make_rule(rf"(?:in|during|over|since) (?:the )?{_EARLY}{SEASON}", resolve_season),
+    make_rule(
+        r"(?:on )?the (?P<day>[12]?\d|3[01])(?:st|nd|rd|th)(?! (?!and |or |but |at |in )\w)", resolve_day_of_month
+    ),
+    make_rule(rf"{NUMBER} {UNIT} (?:later|afterwards|after{_CLAUSE_END})", shift_by_number(1), is_anaphoric=True),
+    make_rule(rf"{NUMBER} {UNIT} (?:earlier|(?:before|prior){_CLAUSE_END})", shift_by_number(-1), is_anaphoric=True),
+    make_rule(rf"the (?:very )?(?:next|following) {SINGLE}", shift_by_unit(1), is_anaphoric=True),
+    make_rule(rf"the (?:previous|preceding) {SINGLE}", shift_by_unit(-1), is_anaphoric=True),
+    make_rule(rf"the {SINGLE} after{_CLAUSE_END}", shift_by_unit(1), is_anaphoric=True),
+    make_rule(rf"the {SINGLE} (?:before|prior){_CLAUSE_END}", shift_by_unit(-1), is_anaphoric=True),
+    make_rule(rf"(?:that|the) (?:same|very) {SINGLE}", shift_by_unit(0), is_anaphoric=True),
+    make_rule(rf"that {SINGLE}", shift_by_unit(0), is_anaphoric=True),
     make_rule(rf"(?:the|{NUMBER}) (?:{UNIT}|{FULL_WEEKDAY}) (?:before|after)", reject),
     make_rule(rf"(?:the|{NUMBER}) (?:{UNIT}|{FULL_WEEKDAY}) (?:prior to|from|following|of)", drop),
 )

@@ -17,7 +17,7 @@ class Clock(NamedTuple):
     tense: Tense = None
 
 
-Counting: TypeAlias = Callable[[re.Match[str], Clock], Period | None]
+Resolver: TypeAlias = Callable[[re.Match[str], Clock], Period | None]
 
 
 class Rule(NamedTuple):
@@ -28,7 +28,7 @@ class Rule(NamedTuple):
     """
 
     pattern: re.Pattern[str]
-    resolve: Counting
+    resolve: Resolver
     is_anaphoric: bool = False
 
 

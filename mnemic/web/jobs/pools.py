@@ -90,17 +90,17 @@ class WriteTurns:
         If ``stop`` is set meanwhile, the block runs without the turn, and must end at once.
         """
 
-        def may_go() -> bool:
+        def can_write() -> bool:
             return not self.is_taken and (is_urgent or not self.num_urgent)
 
         end = time.monotonic() + timeout_s
         with self.condition:
             self.num_urgent += is_urgent
             try:
-                while not self.condition.wait_for(may_go, POLL_S) and time.monotonic() < end:
+                while not self.condition.wait_for(can_write, POLL_S) and time.monotonic() < end:
                     if stop is not None and stop.is_set():
                         break
-                is_taking = may_go()
+                is_taking = can_write()
                 if not is_taking and stop is None:
                     raise make_busy_problem(
                         "The memory is being written, and nothing was changed. Send it again a little later.", 503

@@ -38,27 +38,31 @@ async def list_models(server: Server) -> ModelList:
 @router.get("/recipes", responses=document_problems(429, 504))
 async def list_recipes(server: Server) -> RecipeList:
     """List the recipes of published systems."""
+    return await server.readers.run(describe_recipes)
+
+
+def describe_recipes() -> RecipeList:
+    """Describe all recipes by their first comments."""
     from mnemic.recipe import recipe_comment, recipe_names
 
-    def collect() -> RecipeList:
-        return RecipeList(recipes=[RecipeInfo(name=name, description=recipe_comment(name)) for name in recipe_names()])
-
-    return await server.readers.run(collect)
+    return RecipeList(recipes=[RecipeInfo(name=name, description=recipe_comment(name)) for name in recipe_names()])
 
 
 @router.get("/recipes/{name}", responses=PROBLEMS)
 async def get_recipe(name: str, server: Server) -> RecipeText:
     """Return a recipe as it is written."""
+    return await server.readers.run(lambda: read_recipe(name))
+
+
+def read_recipe(name: str) -> RecipeText:
+    """Read the text of a recipe."""
     from mnemic.recipe import recipe_comment, recipe_names
     from mnemic.recipe.load import find_recipe
 
-    def read() -> RecipeText:
-        if name not in recipe_names():
-            raise Problem(404, f"There is no recipe {name[:80]!r}; /v1/recipes lists them.")
-        text = find_recipe(name).read_text(encoding="utf-8")
-        return RecipeText(name=name, description=recipe_comment(name), toml=text)
-
-    return await server.readers.run(read)
+    if name not in recipe_names():
+        raise Problem(404, f"There is no recipe {name[:80]!r}; /v1/recipes lists them.")
+    text = find_recipe(name).read_text(encoding="utf-8")
+    return RecipeText(name=name, description=recipe_comment(name), toml=text)
 
 
 @router.get("/tables", responses=document_problems(429, 504))

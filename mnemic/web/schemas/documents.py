@@ -32,7 +32,7 @@ class MemoryInfo(BaseModel):
     passages: int
     bytes: int
     embedder: str | None = Field(description="Null: it is read by words alone.")
-    model_is_current: bool = Field(description="False: `reindex` is needed before it can be asked.")
+    model_is_current: bool = Field(description="False: searched by words alone until `reindex`.")
     is_default: bool
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import text_files
 import torch
+from learn_runs import TINY_READER
 from torch import Tensor, nn
 
 from mnemic.data.text_tasks.retrieval_batches import RetrievalBatch
@@ -22,10 +23,8 @@ from mnemic.text.windows import make_question_windows
 from mnemic.train.run import load_data
 
 TINY = [
-    "model.width=16", "model.encode.stack.depth=1", "model.encode.stack.attention.heads=2", "data.length=24",
+    *TINY_READER, "data.passages=3",
     "model.encode.stack.dropout=0.0", "model.encode.embeddings.dropout=0.0", "model.respond.dropout=0.0",
-    "data.overlap=6", "data.articles=2", "data.passages=3", "train.matmul=float32", "train.batch=8",
-    'data.tokenizer={kind="wordpiece", vocab=200}',
     'objective={kind="distil-ranking", hard={kind="retrieve-and-read"}, candidates=3}',
 ]  # fmt: skip
 
