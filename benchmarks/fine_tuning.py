@@ -158,7 +158,7 @@ def run_job(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
     from mnemic.data import DATASETS
     from mnemic.evaluate.text_metrics import compute_metrics
     from mnemic.recipe import build
-    from mnemic.reproduce.babi_table import describe_hardware
+    from mnemic.reproduce.rows import describe_hardware
     from mnemic.train.run import fit
 
     task, started = TASKS[job.task], time.monotonic()

@@ -20,6 +20,7 @@ from mnemic.cli.networks import (
 )
 from mnemic.cli.networks.domains_table import compare_domains
 from mnemic.cli.networks.negatives import mine_negatives
+from mnemic.cli.networks.students_table import compare_students
 from mnemic.cli.networks.words_table import compare_language_models
 from mnemic.cli.text import ask as text_ask
 from mnemic.cli.text import forget as text_forget
@@ -78,6 +79,7 @@ NETWORK_COMMANDS: Commands = {
     "table babi": table.rebuild_babi,
     "table words": compare_language_models,
     "table domains": compare_domains,
+    "table students": compare_students,
 }
 PANELS = {"Your documents": DOCUMENT_COMMANDS, "Networks": NETWORK_COMMANDS}  # of the help
 COMMANDS = DOCUMENT_COMMANDS | NETWORK_COMMANDS

@@ -5,7 +5,6 @@ stopped.
 """
 
 import json
-import platform
 import tomllib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
@@ -17,15 +16,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mnemic import __version__
 from mnemic.checkpoint.atomic_files import write_json
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, save_checkpoint
 from mnemic.checkpoint.lock import lock_folder
 from mnemic.data.babi.folder import Size, find_story_folder
 from mnemic.evaluate.by_task import mean_error, percent_by_task
-from mnemic.files import write_text
 from mnemic.recipe import ConfigError, Recipe, current_name_of, load_recipe, override, recipe_names
 from mnemic.reproduce.faithfulness import measure_evidence_per_run
+from mnemic.reproduce.rows import append_rows, describe_hardware, describe_versions, read_rows
 from mnemic.reproduce.statistics import SELECTION_RULES, summarize_runs
 from mnemic.reproduce.streams import interleave_trainings
 from mnemic.reproduce.timer import LapTimer
@@ -34,6 +32,7 @@ from mnemic.train.phases import read_phases
 from mnemic.train.run import load_data
 
 AUGMENTED_SUFFIX = "-augmented"  # of recipes that augment the training stories
+RUNS_FILE = "runs.jsonl"
 PUBLISHED = Path(__file__).with_name("published.toml")
 DEFAULT_LANES = 20  # one per task
 
@@ -244,29 +243,20 @@ def build_result(table: BabiTable, folder: Path) -> dict[str, Any]:
         "generated_training_tasks": sorted({task for run in runs for task in run["generated"]}),
         "data_sha256": hash_data_files(table),
         "hardware": ", ".join(sorted({run["hardware"] for run in runs})),
-        "versions": {"mnemic": __version__, "torch": torch.__version__, "python": platform.python_version()},
+        "versions": describe_versions(),
         "seconds": round(sum(run["seconds"] for run in runs), 1),
     }
 
 
 def load_runs(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
     """Load the finished runs by recipe hash and seed; skip lines that were cut short."""
-    path = folder / "runs.jsonl"
-    runs = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        runs[row["recipe"], row["seed"]] = {"hardware": "unknown"} | row
-    return runs
+    rows = read_rows(folder / RUNS_FILE)
+    return {(row["recipe"], row["seed"]): {"hardware": "unknown"} | row for row in rows}
 
 
 def append_runs(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Append finished runs to the JSON lines file of a table's folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = "".join(f"\n{json.dumps(row)}\n" for row in rows)  # never appended to a cut line
-    write_text(folder / "runs.jsonl", lines, append=True)
+    append_rows(folder / RUNS_FILE, rows)
 
 
 def save_result(table: BabiTable, folder: Path) -> dict[str, Any]:
@@ -282,10 +272,3 @@ def hash_data_files(table: BabiTable) -> str:
     for path in sorted(find_story_folder(Path(table.data).expanduser(), table.size).glob("qa*.txt")):
         hasher.update(path.name.encode() + path.read_bytes())
     return hasher.hexdigest()
-
-
-def describe_hardware(device: torch.device) -> str:
-    """Describe a device: the GPU's name, or the CPU and its number of threads."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"CPU ({platform.machine()}), threads: {torch.get_num_threads()}"

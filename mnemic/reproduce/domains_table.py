@@ -4,8 +4,6 @@ Each question is read with its own text. Finished domains are saved, so an inter
 resumes.
 """
 
-import json
-import platform
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -13,9 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
-from mnemic import __version__
 from mnemic.checkpoint.atomic_files import hash_file, write_json
 from mnemic.checkpoint.folder import WEIGHTS, Checkpoint, find_checkpoint, load_checkpoint
 from mnemic.checkpoint.lock import lock_folder
@@ -27,12 +22,11 @@ from mnemic.data.text_tasks.squad import read_squad
 from mnemic.evaluate.answer_thresholds import apply_threshold, average_answers, evaluate_spans
 from mnemic.evaluate.curves import roc_auc
 from mnemic.evaluate.intervals import wilson_interval
-from mnemic.files import write_text
 from mnemic.predict.methods import check_method
 from mnemic.predict.results import NO_ANSWER_THRESHOLD
 from mnemic.predict.text_tasks import build_window_options
 from mnemic.recipe import ConfigError
-from mnemic.reproduce.babi_table import describe_hardware
+from mnemic.reproduce.rows import append_rows, describe_hardware, describe_versions, read_rows
 from mnemic.text.questions import normalize_question
 
 ROWS_FILE = "rows.jsonl"
@@ -89,7 +83,7 @@ def evaluate_missing_domains(table: DomainsTable, folder: Path) -> Generator[Dom
                 if key not in load_rows(folder):
                     examples = sample_questions(read_domain(file), table.limit)
                     row = {"key": key, "model": model, "domain": domain_of(file)}
-                    append_row(folder, row | evaluate_domain(checkpoint, examples))
+                    append_rows(folder / ROWS_FILE, [row | evaluate_domain(checkpoint, examples)])
 
 
 def has_questions(file: Path) -> bool:
@@ -150,7 +144,7 @@ def save_domains(table: DomainsTable, folder: Path) -> dict[str, Any]:
             domain_of(file): {model: rows[row_key(model, file, table.limit)] for model in table.models}
             for file in table.list_files()
         },
-        "versions": {"mnemic": __version__, "torch": torch.__version__, "python": platform.python_version()},
+        "versions": describe_versions(),
     }
     write_json(folder / "table.json", result)
     return result
@@ -168,17 +162,5 @@ def row_key(model: str, file: Path, limit: int) -> str:
 
 
 def load_rows(folder: Path) -> dict[str, dict[str, Any]]:
-    """Load the finished rows by their key; skip a line that was cut short."""
-    path, rows = folder / ROWS_FILE, {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        rows[row["key"]] = row
-    return rows
-
-
-def append_row(folder: Path, row: dict[str, Any]) -> None:
-    """Append a finished row, never to a line that was cut short."""
-    write_text(folder / ROWS_FILE, f"\n{json.dumps(row)}\n", append=True)
+    """Load the finished rows by their key."""
+    return {row["key"]: row for row in read_rows(folder / ROWS_FILE)}

@@ -5,7 +5,6 @@ context: a network reads ``data.length`` words at once, without state from earli
 runs are saved as runs of ``mnemic train``, so an interrupted table resumes.
 """
 
-import platform
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -14,7 +13,6 @@ from typing import Any
 
 import torch
 
-from mnemic import __version__
 from mnemic.checkpoint.atomic_files import hash_file, write_json
 from mnemic.checkpoint.folder import load_checkpoint, weights_of
 from mnemic.checkpoint.lock import lock_folder
@@ -24,7 +22,8 @@ from mnemic.data.language_modeling.token_folder import METADATA_FILE, is_token_f
 from mnemic.files import read_json
 from mnemic.predict.perplexity import compute_perplexity, compute_unigram_perplexity
 from mnemic.recipe import ConfigError, Recipe, build, kind_of, load_recipe, override
-from mnemic.reproduce.babi_table import append_runs, describe_hardware, load_runs
+from mnemic.reproduce.babi_table import append_runs, load_runs
+from mnemic.reproduce.rows import describe_hardware, describe_versions
 from mnemic.reproduce.statistics import summarize_errors
 from mnemic.train.phases import read_phases
 from mnemic.train.run import StepReport, fit
@@ -134,7 +133,7 @@ def save_result(table: WordsTable, folder: Path) -> dict[str, Any]:
         "words": {"train": data.train.num_targets, "test": data.test.num_targets},
         "data_sha256": {name: hash_file(Path(words_folder) / name) for name in HASHED_FILES},
         "hardware": describe_hardware(torch.device(table.device)),
-        "versions": {"mnemic": __version__, "torch": torch.__version__, "python": platform.python_version()},
+        "versions": describe_versions(),
         "seconds": round(sum(row["seconds"] for row in rows), 1),
     }
     write_json(folder / "table.json", result)

@@ -1,11 +1,6 @@
 """Held-out sentences of SST-2 share no phrase of their own with training."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-from fine_tuning_tasks import split_whole_sentences
+from mnemic.data.text_tasks.whole_sentences import split_whole_sentences
 
 SENTENCES = [f"the {letter} of film {number} is {letter}" for number, letter in enumerate("abcdefghij")]
 
