@@ -15,6 +15,8 @@ from starlette.exceptions import HTTPException
 from mnemic.store.contract import MissingMemoryError
 
 MEDIA_TYPE = "application/problem+json"
+MAX_FIELD_CHARS = 200
+MAX_FAULTS = 20  # of a request that are listed; it may have a million
 NO_FAULTS = "a fault of mnemic, not of the request: {fault}; the server's standard error has more"
 RETRY_AFTER_S = 2
 
@@ -105,7 +107,8 @@ def make_sentence(text: str) -> str:
 def describe_validation(error: RequestValidationError) -> Problem:
     """Describe the fields of a request that are wrong or missing."""
     faults = [
-        FieldProblem(field=".".join(map(str, fault["loc"])), message=str(fault["msg"])) for fault in error.errors()
+        FieldProblem(field=".".join(map(str, fault["loc"]))[:MAX_FIELD_CHARS], message=str(fault["msg"]))
+        for fault in error.errors()[:MAX_FAULTS]
     ]
     mistakes = "; ".join(f"{fault.field}: {fault.message}" for fault in faults[:5])
     advice = "/docs describes each request"
