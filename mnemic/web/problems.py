@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from mnemic.store.contract import MissingMemoryError
 
@@ -80,6 +81,8 @@ def convert_error(error: Exception) -> Problem:
     """Convert an error of the library into a problem."""
     if isinstance(error, Problem):
         return error
+    if isinstance(error, ClientDisconnect):
+        return Problem(400, "The connection ended before the request was complete.")
     if isinstance(error, HTTPException) and error.status_code == 400:
         return Problem(400, "The body of the request is no JSON text in UTF-8. Send a JSON object.")
     if isinstance(error, HTTPException):

@@ -117,7 +117,7 @@ class Guard:
             raise Problem(403, "A change with the cookie needs the header `X-Mnemic: 1`, which no other site can send.")
 
     def find_max_bytes(self, scope: Scope) -> int:
-        """Return how many bytes the body of a request may have: little without the token, much for uploads."""
+        """Return how many bytes a body may have: few without the token, many in uploads."""
         if scope["path"] in OPEN_PATHS:
             return MAX_OPEN_BYTES
         is_upload = scope["method"] == "POST" and scope["path"].endswith(UPLOAD_PATH)

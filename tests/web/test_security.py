@@ -1,12 +1,17 @@
 """Who may use the server: token, cookie, one-time link; host, origin and size of requests."""
 
 import asyncio
+import os
 import re
+import socket
+import sys
 from pathlib import Path
 
 import anyio
 import pytest
 import uvicorn
+from starlette.datastructures import Address
+from starlette.requests import ClientDisconnect
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 from web_service import ADDRESS, DOCUMENTS, PORT, TOKEN, Api, make_options, open_api
@@ -15,9 +20,9 @@ from mnemic.mcp.audit import AuditLog
 from mnemic.mcp.http import PromptProtocol
 from mnemic.web.app import build_app
 from mnemic.web.limits import WebLimits
-from mnemic.web.problems import MAX_FAULTS
+from mnemic.web.problems import MAX_FAULTS, convert_error
 from mnemic.web.security import MAX_OPEN_BYTES, Guard
-from mnemic.web.session import LINK_S, SessionKeys
+from mnemic.web.session import LINK_S, SessionKeys, find_user
 
 MEMORIES = "/v1/memories"
 SAME_SITE = {"X-Mnemic": "1"}
@@ -103,6 +108,28 @@ def test_a_code_ends_after_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not keys.accepts_code(late)
 
 
+def test_the_code_that_a_browser_is_started_with_is_for_one_user() -> None:
+    keys = SessionKeys(TOKEN, PORT)
+    for user, is_good in ((1000, True), (0, True), (None, True), (1001, False)):
+        code = keys.make_code(1000)
+        assert keys.accepts_code(code, user) == is_good
+        assert not keys.accepts_code(code, 1000), "it is used up"
+    assert keys.accepts_code(keys.make_code(), 1001), "the printed one is for whoever reads it"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the users of connections")
+def test_the_user_of_a_connection_is_found() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+        listener.accept()[0],
+    ):
+        assert find_user(Address(*client.getsockname()), listener.getsockname()) == os.geteuid()
+        assert find_user(Address("127.0.0.1", 1), listener.getsockname()) is None
+        assert find_user(Address("testclient", 1), listener.getsockname()) is None
+        assert find_user(None, None) is None
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -173,7 +200,10 @@ def test_large_bodies_are_refused(tmp_path: Path) -> None:
 def test_a_body_is_small_without_the_token_and_large_only_for_uploads(tmp_path: Path) -> None:
     with open_api(tmp_path, limits=WebLimits(max_body_bytes=1000, max_upload_bytes=20_000)) as api:
         kind = {"Content-Type": "multipart/form-data; boundary=B"}
-        assert "at most 1,000" in api.call("POST", f"{MEMORIES}/notes/ask", 413, content=b"x" * 2000, headers=kind)["detail"]
+        assert (
+            "at most 1,000"
+            in api.call("POST", f"{MEMORIES}/notes/ask", 413, content=b"x" * 2000, headers=kind)["detail"]
+        )
         assert "at most 1,000" in api.call("PUT", f"{DOCUMENTS}/1", 413, content=b"x" * 2000, headers=kind)["detail"]
         assert "at most 20,000" in api.call("POST", DOCUMENTS, 413, content=b"x" * 30_000, headers=kind)["detail"]
     with open_api(tmp_path) as api:
@@ -239,6 +269,11 @@ async def test_a_connection_is_closed_that_never_ends_a_request(monkeypatch: pyt
             with anyio.fail_after(2):
                 assert await reader.read() == b"", "the server has closed it"
             writer.close()
+
+
+def test_a_client_that_leaves_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    assert convert_error(ClientDisconnect()).status_code == 400
+    assert not caplog.records
 
 
 def test_no_path_leads_out_of_the_page(api: Api) -> None:

@@ -62,7 +62,9 @@ async def retry_job(job_id: str, server: Server, body: Retry | None = None) -> J
     return JobAccepted(job=new_job.describe())
 
 
-@router.get("/{job_id}/events", response_class=StreamingResponse, responses=PROBLEMS | document_problems(429) | STREAM_RESPONSE)
+@router.get(
+    "/{job_id}/events", response_class=StreamingResponse, responses=PROBLEMS | document_problems(429) | STREAM_RESPONSE
+)
 async def stream_events(
     job_id: str, server: Server, request: Request, last_event_id: Annotated[str, Header(max_length=20)] = ""
 ) -> StreamingResponse:
