@@ -28,7 +28,7 @@ MAX_SESSIONS = 100
 MAX_MESSAGE_BYTES = 4 << 20  # as over stdio
 MIN_TOKEN_CHARS = 20
 SHUTDOWN_S = 1  # for open connections, at the end
-REQUEST_S = 10.0  # until the headers of a connection's first request have come
+REQUEST_S = 10.0  # until the headers of a request have come
 
 
 class TokenCheck:
@@ -44,17 +44,30 @@ class TokenCheck:
 
 
 class PromptProtocol(H11Protocol):
-    """A connection that is closed unless a request comes soon."""
+    """A connection that is closed unless the headers of each request come soon."""
+
+    timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the headers of the first request."""
         super().connection_made(transport)
-        self.loop.call_later(REQUEST_S, self.close_if_silent)
+        self.timer = self.loop.call_later(REQUEST_S, transport.close)
 
-    def close_if_silent(self) -> None:
-        """Close a connection whose first request has not come."""
-        if self.cycle is None:
-            self.transport.close()
+    def data_received(self, data: bytes) -> None:
+        """Handle what came; wait for the rest of headers, or of a body that nobody reads."""
+        super().data_received(data)
+        is_waiting = self.cycle is None or self.cycle.response_complete
+        if not is_waiting and self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        elif is_waiting and self.timer is None:
+            self.timer = self.loop.call_later(REQUEST_S, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End to wait."""
+        super().connection_lost(exc)
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 def bind_port(port: int) -> socket.socket:

@@ -29,3 +29,5 @@ class WebLimits(NamedTuple):
     answer_timeout_s: float = 60.0  # of a question, with its time of waiting
     write_timeout_s: float = 60.0  # that a note waits while others write
     silence_timeout_s: float = 30.0  # between two parts of a request's body
+    min_bytes_per_s: int = 1_000  # of a request's body, after that time
+    max_streams: int = 200  # of events of jobs, at a time

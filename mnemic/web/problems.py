@@ -11,10 +11,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from mnemic.store.contract import MissingMemoryError
 
 MEDIA_TYPE = "application/problem+json"
+MAX_FIELD_CHARS = 200
+MAX_FAULTS = 20  # of a request that are listed; it may have a million
 NO_FAULTS = "a fault of mnemic, not of the request: {fault}; the server's standard error has more"
 RETRY_AFTER_S = 2
 
@@ -78,6 +81,8 @@ def convert_error(error: Exception) -> Problem:
     """Convert an error of the library into a problem."""
     if isinstance(error, Problem):
         return error
+    if isinstance(error, ClientDisconnect):
+        return Problem(400, "The connection ended before the request was complete.")
     if isinstance(error, HTTPException) and error.status_code == 400:
         return Problem(400, "The body of the request is no JSON text in UTF-8. Send a JSON object.")
     if isinstance(error, HTTPException):
@@ -105,7 +110,8 @@ def make_sentence(text: str) -> str:
 def describe_validation(error: RequestValidationError) -> Problem:
     """Describe the fields of a request that are wrong or missing."""
     faults = [
-        FieldProblem(field=".".join(map(str, fault["loc"])), message=str(fault["msg"])) for fault in error.errors()
+        FieldProblem(field=".".join(map(str, fault["loc"]))[:MAX_FIELD_CHARS], message=str(fault["msg"]))
+        for fault in error.errors()[:MAX_FAULTS]
     ]
     mistakes = "; ".join(f"{fault.field}: {fault.message}" for fault in faults[:5])
     advice = "/docs describes each request"

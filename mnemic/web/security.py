@@ -19,7 +19,10 @@ OPEN_FOLDER = "/static/"
 READING_METHODS = {"GET", "HEAD", "OPTIONS"}
 CSRF_HEADER = "x-mnemic"  # no form of another site can send it
 MCP_PATH = "/mcp"
+UPLOAD_PATH = "/documents"
 MAX_HEADER_BYTES = 32 << 10
+MAX_OPEN_BYTES = 16 << 10  # of a request that needs no token
+FOREIGN_SITES = ("cross-site", "same-site")  # the second: another port of this machine
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -103,8 +106,8 @@ class Guard:
             raise Problem(403, f"Pages of {origin[:100]!r} may not use this server.")
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDER):
             return
-        if headers.get("sec-fetch-site") == "cross-site":
-            raise Problem(403, "Pages of other sites may not use this server.")
+        if headers.get("sec-fetch-site") in FOREIGN_SITES:
+            raise Problem(403, "Pages of other sites and ports may not use this server.")
         if self.keys.has_bearer(headers):
             return
         cookies = cookie_parser(headers.get("cookie", ""))
@@ -113,24 +116,35 @@ class Guard:
         if scope["method"] not in READING_METHODS and headers.get(CSRF_HEADER) != "1":
             raise Problem(403, "A change with the cookie needs the header `X-Mnemic: 1`, which no other site can send.")
 
+    def find_max_bytes(self, scope: Scope) -> int:
+        """Return how many bytes a body may have: few without the token, many in uploads."""
+        if scope["path"] in OPEN_PATHS:
+            return MAX_OPEN_BYTES
+        is_upload = scope["method"] == "POST" and scope["path"].endswith(UPLOAD_PATH)
+        return self.limits.max_upload_bytes if is_upload else self.limits.max_body_bytes
+
     def limit_body(self, scope: Scope, receive: Receive) -> Receive:
         """Wrap ``receive`` so that a body is neither too large nor too slow."""
-        is_upload = Headers(scope=scope).get("content-type", "").startswith("multipart/form-data")
-        max_bytes = self.limits.max_upload_bytes if is_upload else self.limits.max_body_bytes
+        max_bytes, rate = self.find_max_bytes(scope), self.limits.min_bytes_per_s
         declared = Headers(scope=scope).get("content-length", "0")
         if not declared.isdecimal() or int(declared[:20]) > max_bytes:
             raise Problem(413, f"The request has {declared[:20]} bytes; at most {max_bytes:,} are taken. Send less.")
-        num_bytes, is_complete = 0, False
+        num_bytes, waited_s, is_complete = 0, 0.0, False
 
         async def receive_within_limits() -> Message:
-            nonlocal num_bytes, is_complete
+            nonlocal num_bytes, waited_s, is_complete
             if is_complete:  # what is awaited now is the end of the connection
                 return await receive()
+            started, silence_s = time.monotonic(), self.limits.silence_timeout_s
             try:
-                message = await asyncio.wait_for(receive(), self.limits.silence_timeout_s)
+                message = await asyncio.wait_for(receive(), min(silence_s, silence_s + num_bytes / rate - waited_s))
             except TimeoutError:
-                silence_s = self.limits.silence_timeout_s
-                raise Problem(408, f"Nothing more of the request came for {silence_s:.0f} s. Send it again.") from None
+                raise Problem(
+                    408,
+                    f"The request stopped for {silence_s:.0f} s, or came with less than {rate:,} bytes a second. "
+                    "Send it again.",
+                ) from None
+            waited_s += time.monotonic() - started
             num_bytes += len(message.get("body", b""))
             is_complete = not message.get("more_body", False)
             if num_bytes > max_bytes:

@@ -65,7 +65,7 @@ class WebServer:
         self.networks = NetworkTable(options.models)
         self.texts = TextTable(options.state_folder / "texts", self.networks)
         self.watches = WatchTable(options.state_folder)
-        self.num_uploads = 0
+        self.num_uploads = self.num_streams = 0
         self.clean_up()
 
     def clean_up(self) -> None:

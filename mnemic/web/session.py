@@ -1,16 +1,21 @@
 """Who may use the server: a token, its cookies, and one-time links."""
 
 import secrets
+import socket
+import sys
 import time
 from hashlib import sha256
 from hmac import compare_digest, digest
+from pathlib import Path
 from threading import Lock
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Address, Headers
 
 LINK_S = 600  # that a one-time link is good for
 COOKIE_S = 30 * 24 * 3600
 MAX_LINKS = 20
+ROOT = 0  # who can read everything anyway, and passes connections on
+CONNECTIONS = Path("/proc/net/tcp")
 
 
 class SessionKeys:
@@ -19,23 +24,23 @@ class SessionKeys:
     def __init__(self, token: str, port: int) -> None:
         self.token = token
         self.cookie = f"mnemic-{port}"  # cookies of all ports of a host are in one jar
-        self.codes: dict[str, float] = {}  # hash → when it ends
+        self.codes: dict[str, tuple[float, int | None]] = {}  # hash → when it ends, and for whom it is
         self.lock = Lock()
 
-    def make_code(self) -> str:
-        """Make a code that can be exchanged for a cookie once."""
+    def make_code(self, user: int | None = None) -> str:
+        """Make a code that is good for a cookie once, for anyone or one user of this machine."""
         code = secrets.token_urlsafe(16)
         with self.lock:
             while len(self.codes) >= MAX_LINKS:
                 self.codes.pop(next(iter(self.codes)))
-            self.codes[hash_text(code)] = time.monotonic() + LINK_S
+            self.codes[hash_text(code)] = (time.monotonic() + LINK_S, user)
         return code
 
-    def accepts_code(self, code: str) -> bool:
-        """Use up a code; return whether it was good."""
+    def accepts_code(self, code: str, user: int | None = None) -> bool:
+        """Use up a code; return whether it was good. ``user`` is the client's, if that is known."""
         with self.lock:
-            end = self.codes.pop(hash_text(code), 0.0)
-        return time.monotonic() < end
+            end, owner = self.codes.pop(hash_text(code), (0.0, None))
+        return time.monotonic() < end and (owner is None or user in (None, owner, ROOT))
 
     def accepts_token(self, token: str) -> bool:
         """Return whether this is the token."""
@@ -69,3 +74,18 @@ class SessionKeys:
 def hash_text(text: str) -> str:
     """Hash a text, so that comparing it takes the same time for all."""
     return sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def find_user(client: Address | None, server: tuple[str, int] | None) -> int | None:
+    """Find the user of this machine whose program has a connection; None if that is not known."""
+    try:
+        ends = [format_address(*address) for address in (client, server) if address]
+        rows = [line.split() for line in CONNECTIONS.read_text(encoding="ascii").splitlines()]
+    except OSError:  # no such address, or not on Linux
+        return None
+    return next((int(row[7]) for row in rows if row[1:3] == ends), None)
+
+
+def format_address(host: str, port: int) -> str:
+    """Format an address as the system lists it."""
+    return f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"

@@ -1,5 +1,6 @@
 """Dates in texts: absolute ones, stamps, and times that are counted from a day."""
 
+import time
 from datetime import date, timedelta
 
 import pytest
@@ -225,3 +226,13 @@ def test_a_day_that_the_calendar_lacks_is_not_resolved() -> None:
     assert resolve("two years ago", date(1, 1, 1)) == [("two years ago", None)]
     assert resolve("tomorrow", date.max, "future") == [("tomorrow", None)]
     assert resolve("on 29 February", date(2023, 5, 8)) == [("29 February", "2020-02-29")]
+
+
+@pytest.mark.parametrize(
+    ("unit", "number"), [("10:15,", 20), ("10:15 am ", 20), ("10:15-", 26), ("Mon ", 500), (" ", 4000), (", ", 2000)]
+)
+def test_a_line_that_is_made_to_be_slow_is_read_at_once(unit: str, number: int) -> None:
+    line = f"{unit * number}x 8 May 2023 {unit * number}x"
+    before = time.process_time()
+    assert [line[stamp.start : stamp.end] for stamp in find_stamps(line)] in ([], ["8 May 2023"])
+    assert time.process_time() - before < 1, "the parts of each time are tried anew"

@@ -197,3 +197,37 @@ def test_memory_that_is_busy_is_reported_and_unchanged(tmp_path: Path) -> None:
         assert response.status_code == 503
         assert response.headers["retry-after"]
         assert api.call("GET", DOCUMENTS)["total"] == 0
+
+
+def test_what_is_forgotten_during_a_job_is_in_no_file_and_the_job_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mnemic.web.jobs.remember.MIN_TURN_S", 0.0)
+    with open_api(tmp_path) as api:
+        files = {f"boat-{number}.txt": b"Boat %d is red. " % number * 1000 for number in range(20)}
+        job = api.call("POST", DOCUMENTS, 202, files=[("files", row) for row in files.items()])["job"]
+        while not (rows := api.call("GET", DOCUMENTS)["documents"]):
+            time.sleep(0.002)
+        assert api.call("GET", f"/v1/jobs/{job['id']}")["state"] == "running"
+        name = rows[-1]["name"]
+        assert api.call("DELETE", f"{DOCUMENTS}/{rows[-1]['id']}?verify=true")["verified"]
+        job = api.finish(job)
+        assert (job["state"], job["unread"], sum(job["counts"].values())) == ("done", [], 20)
+        assert api.call("GET", DOCUMENTS)["total"] == 19
+        for path in tmp_path.rglob("*"):
+            assert not path.is_file() or name.encode() not in path.read_bytes(), path
+
+
+def test_a_stopped_upload_goes_with_its_job(tmp_path: Path) -> None:
+    folder, staging = tmp_path / "jobs", tmp_path / "staging"
+    table = JobTable(folder, WorkerPool("t", 1, 10, None))
+    staging.mkdir()
+    job = table.start(make_record("remember", staging=str(staging)), lambda job: None)
+    text = table.start(make_record("text"), lambda job: job.update(message="My diary", result={"text": "0123"}))
+    while not (job.is_over and text.is_over):
+        time.sleep(0.002)
+    table.pool.close(5)
+    table.remove(job)
+    table.remove_text("0123")
+    assert list(folder.iterdir()) == []
+    assert not staging.exists()

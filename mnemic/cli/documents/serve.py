@@ -136,8 +136,8 @@ def serve_until_end(options: "ServerOptions", listener: "socket", *, open_page: 
     print_json({"url": address, "link": link, "memories": [served.name for served in server.memories.list_all()]})
     print_fields({"page": link, "good": "once, for 10 minutes; afterwards the page knows you", "stop": "Ctrl-C"})
     sys.stdout.flush()
-    if open_page:
-        webbrowser.open(link)
+    if open_page:  # other users can see the browser's arguments, so that this code is for this user alone
+        webbrowser.open(f"{address}/link#{server.keys.make_code(os.geteuid())}")
     gc.freeze()  # else the collector walks the modules again and again, and all threads stand still
     with end_on_signal():
         try:

@@ -16,12 +16,13 @@ from mnemic.text.sentences import Span
 MAX_LABEL_WORDS = 8  # before the date of a heading
 _WEEKDAY = r"(?i:(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b\.?)"
 _TIME = (
-    r"(?i:T?\d{1,2}[:.h]\d\d(?::\d\d)?(?:[.,]\d+)?(?:\s?[ap]\.?m\b\.?)?|\d{1,2}\s?[ap]\.?m\b\.?)"
+    r"(?i:T?\d{1,2}[:.h]\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?[ap]\.?m\b\.?)?|\d{1,2}\s?[ap]\.?m\b\.?)"
     r"(?:\s?(?:Z|UTC|GMT|[A-Z]{3,4}T|[+-]\d\d:?\d\d)\b)?"
 )
 _FILLER = rf"(?:{_WEEKDAY}|{_TIME}|\b(?i:on|at|the|um|am|den|le)\b|[\s,;·•|(\[<@{{#*_=~>\"'–—-])"
-_BEFORE = re.compile(rf"{_FILLER}*\Z")  # what may stand between a label and its date
-_AFTER = re.compile(rf"(?:\s*(?:,|\b(?i:at|um|-|–|—)\b)?\s*(?:{_TIME}|\(?{_WEEKDAY}\)?))*")
+# Lines may be made to be slow: nothing may follow a repetition that makes it try its parts anew.
+_FILLERS = re.compile(rf"{_FILLER}+")  # what may stand between a label and its date
+_AFTER = re.compile(rf"(?:\s*+(?:(?:,|\b(?i:at|um|-|–|—)\b)\s*+)?(?:{_TIME}|\(?{_WEEKDAY}\)?))*")
 _HAS_TIME = re.compile(_TIME)
 _KEY = re.compile(
     r"(?i)(?:\b|_)(?:dates?|sent|sent at|time|timestamp|ts|day|when|created(?:[ _]at)?|posted(?: on)?|written"
@@ -53,8 +54,7 @@ def is_stamp(text: str, mention: DateMention) -> bool:
     start = text.rfind("\n", 0, mention.start) + 1
     end = text.find("\n", mention.end)
     before, after = text[start : mention.start], text[mention.end : len(text) if end < 0 else end]
-    filler = _BEFORE.search(before)
-    label = before[: filler.start()] if filler else before
+    label = before[: find_filler(before)]
     if _KEY.search(label) or is_quotation_head(after):
         return True
     times = _AFTER.match(after)
@@ -64,6 +64,12 @@ def is_stamp(text: str, mention: DateMention) -> bool:
         opens_text = bool(_CLOSING.match(rest) or _SPEAKER.match(rest))
         return bool(_END.fullmatch(rest)) or has_time or opens_text
     return follows_label(label, before[len(label) :], rest, has_time=has_time)
+
+
+def find_filler(before: str) -> int:
+    """Return where the weekday, time and punctuation at the end of a text begin."""
+    fillers = [match.span() for match in _FILLERS.finditer(before)]
+    return fillers[-1][0] if fillers and fillers[-1][1] == len(before) else len(before)
 
 
 def follows_label(label: str, filler: str, rest: str, *, has_time: bool) -> bool:

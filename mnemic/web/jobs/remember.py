@@ -41,8 +41,7 @@ class RememberJob:
         for path in record.paths:
             if not Path(path).exists():
                 self.note_unread(path, "broken", (MISSING,))
-        paths = [path for path in record.paths if Path(path).exists()]
-        while paths and not self.job.stop.is_set() and not self.remember_for_a_turn(paths):
+        while not self.job.stop.is_set() and not self.remember_for_a_turn():
             pass
         self.publish()
         record.unread_paths = [
@@ -50,12 +49,15 @@ class RememberJob:
         ]
         record.result = {"documents": list(self.documents)[:MAX_UNREAD], "passages": self.num_passages}
 
-    def remember_for_a_turn(self, paths: list[str]) -> bool:
+    def remember_for_a_turn(self) -> bool:
         """Remember until others want to write; return whether all is done."""
         turns, stop = self.served.turns, self.job.stop
         with turns.take(is_urgent=False, stop=stop):
             if stop.is_set():
                 return False
+            paths = [path for path in self.job.record.paths if Path(path).exists()]  # some may be forgotten meanwhile
+            if not paths:
+                return True
             started, has_written = time.monotonic(), False
             with closing(self.served.memory.remembering(paths, password=self.password)) as steps:
                 for step in steps:

@@ -7,6 +7,7 @@ memory as soon as it is counted, so that a retry after a restart reads only the 
 import json
 import logging
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -58,6 +59,7 @@ class RunningJob:
     def __init__(self, record: JobRecord) -> None:
         self.record, self.revision = record, 1
         self.stop = Event()
+        self.forgotten: set[str] = set()  # names and paths of files, which the record must not have any more
 
     @property
     def is_over(self) -> bool:
@@ -139,7 +141,7 @@ class JobTable:
         if state == "done":
             job.record.done = job.record.total
         job.update(state=state, message=message or job.record.message, ended_at=get_time())
-        self.save(job)
+        self.remove_forgotten(job)
 
     def stop(self, job: RunningJob) -> None:
         """Stop a job at its next commit."""
@@ -156,27 +158,48 @@ class JobTable:
         return self.folder / f"{job.record.id}.json"
 
     def remove_names(self, names: Collection[str], paths: Collection[str]) -> None:
-        """Remove files that are forgotten from the jobs that have ended."""
+        """Remove files that are forgotten from all jobs but those that bring them anew."""
         for job in self.list_all():
             record = job.record
-            if not job.is_over or not ({*record.names, record.message} & set(names) or set(record.paths) & set(paths)):
+            if record.staging is not None and not job.is_over:
                 continue
-            job.update(
-                names=[name for name in record.names if name not in names],
-                paths=[path for path in record.paths if path not in paths],
-                unread=[row for row in record.unread if row["name"] not in names],
-                unread_paths=[path for path in record.unread_paths if path not in paths],
-                message="" if record.message in names else record.message,
-            )
-            self.save(job)
+            has_paths = not {*record.paths, *record.unread_paths}.isdisjoint(paths)
+            if has_paths or not {*record.names, record.message}.isdisjoint(names):
+                job.forgotten |= {*names, *paths}
+                self.remove_forgotten(job)
+
+    def remove_forgotten(self, job: RunningJob) -> None:
+        """Remove the names of files that are forgotten from a job and its file."""
+        record, forgotten = job.record, job.forgotten
+        job.update(
+            names=[name for name in record.names if name not in forgotten],
+            paths=[path for path in record.paths if path not in forgotten],
+            unread=[row for row in record.unread if row["name"] not in forgotten],
+            unread_paths=[path for path in record.unread_paths if path not in forgotten],
+            message="" if record.message in forgotten else record.message,
+        )
+        self.save(job)
+
+    def remove_text(self, text_id: str) -> None:
+        """Remove the job that read a text, which has its name."""
+        with self.lock:
+            for job in self.list_all():
+                if job.is_over and job.record.result == {"text": text_id}:
+                    self.remove(job)
+
+    def remove(self, job: RunningJob) -> None:
+        """Remove a job, its file, and an upload that it never took."""
+        self.jobs.pop(job.record.id)
+        with suppress(OSError):
+            os.unlink(self.path_of(job))
+        if job.record.staging is not None:
+            shutil.rmtree(job.record.staging, ignore_errors=True)
 
     def remove_oldest(self) -> None:
         """Remove the oldest jobs that have ended, if there are too many."""
         over = [job for job in self.jobs.values() if job.is_over]
         for job in over[: max(0, len(self.jobs) - MAX_JOBS)]:
-            self.jobs.pop(job.record.id)
-            with suppress(OSError):
-                os.unlink(self.path_of(job))
+            self.remove(job)
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Stop all jobs, and wait a little until they have."""

@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from mnemic.web.events import EVENT_STREAM, KEEP_ALIVE, STREAM_RESPONSE, format_event
 from mnemic.web.jobs.table import RunningJob, make_record
-from mnemic.web.problems import Problem, document_problems
+from mnemic.web.problems import Problem, document_problems, make_busy_problem
 from mnemic.web.routes.uploads import remember_files
 from mnemic.web.schemas.jobs import Job, JobAccepted, JobList, Retry
 from mnemic.web.server import Server
@@ -62,7 +62,9 @@ async def retry_job(job_id: str, server: Server, body: Retry | None = None) -> J
     return JobAccepted(job=new_job.describe())
 
 
-@router.get("/{job_id}/events", response_class=StreamingResponse, responses=PROBLEMS | STREAM_RESPONSE)
+@router.get(
+    "/{job_id}/events", response_class=StreamingResponse, responses=PROBLEMS | document_problems(429) | STREAM_RESPONSE
+)
 async def stream_events(
     job_id: str, server: Server, request: Request, last_event_id: Annotated[str, Header(max_length=20)] = ""
 ) -> StreamingResponse:
@@ -72,7 +74,18 @@ async def stream_events(
     """
     job = server.jobs.get(job_id)
     first = int(last_event_id) if last_event_id.isdecimal() and last_event_id.isascii() else 0
-    return StreamingResponse(follow_job(job, first), media_type=EVENT_STREAM)
+    if server.num_streams >= server.options.limits.max_streams:
+        raise make_busy_problem(f"{server.num_streams} clients follow jobs already. Send it again a little later.")
+
+    async def stream() -> AsyncIterator[bytes]:
+        server.num_streams += 1
+        try:
+            async for event in follow_job(job, first):
+                yield event
+        finally:
+            server.num_streams -= 1
+
+    return StreamingResponse(stream(), media_type=EVENT_STREAM)
 
 
 async def follow_job(job: RunningJob, last_revision: int) -> AsyncIterator[bytes]:

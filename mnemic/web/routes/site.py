@@ -10,7 +10,7 @@ import mnemic
 from mnemic.web.problems import Problem, document_problems
 from mnemic.web.schemas.server import Health, Login, SessionInfo
 from mnemic.web.server import Server
-from mnemic.web.session import COOKIE_S
+from mnemic.web.session import COOKIE_S, find_user
 
 STATIC = Path(__file__).parents[1] / "static"
 API_DOCS = Path(__file__).parents[1] / "api_docs"
@@ -75,8 +75,8 @@ def get_session(request: Request, server: Server) -> SessionInfo:
 @router.post("/v1/session", status_code=204, tags=["server"], responses=document_problems(401, 422))
 def start_session(login: Login, request: Request, server: Server) -> Response:
     """Exchange the token, or the code of a one-time link, for a cookie."""
-    keys = server.keys
-    if not (keys.accepts_token(login.token) if login.token else keys.accepts_code(login.code or "")):
+    keys, user = server.keys, find_user(request.client, request.scope.get("server"))
+    if not (keys.accepts_token(login.token) if login.token else keys.accepts_code(login.code or "", user)):
         raise Problem(
             401,
             "This is not the token of the server."

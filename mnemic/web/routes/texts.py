@@ -48,5 +48,10 @@ async def ask_text(text_id: str, body: TextQuestion, server: Server, request: Re
 @router.delete("/{text_id}", status_code=204, responses=PROBLEMS)
 async def delete_text(text_id: str, server: Server) -> Response:
     """Delete a long text and its memory."""
-    await server.writers.run(lambda: server.texts.delete(text_id))
+
+    def delete() -> None:
+        server.texts.delete(text_id)
+        server.jobs.remove_text(text_id)
+
+    await server.writers.run(delete)
     return Response(status_code=204)
