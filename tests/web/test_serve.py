@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from mcp_process import GUARDED, environment
 
+from mnemic.cli.documents.serve import name_host
 from mnemic.cli.main import main
 
 TEXT = b"Boat %d is in harbor %d. " * 40
@@ -146,6 +147,18 @@ def test_mistakes_of_the_command_line(
     assert "others can read the token" in capsys.readouterr().err
     assert main(["serve", "--port", "0", "--folder", str(tmp_path / "nowhere")]) == 2
     assert "must be an existing folder" in capsys.readouterr().err
+    assert main(["serve", "--port", "0", "--model", str(tmp_path)]) == 2  # it would break the list of networks
+    assert "no checkpoint in" in capsys.readouterr().err
+    assert main(["serve", "--port", "65536"]) == 2
+    assert "--port must be a number from 0, any free one, to 65535, not 65536" in capsys.readouterr().err
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["serve", "--port", str(taken.getsockname()[1])]) == 2
     assert "cannot be used" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [("0.0.0.0", "127.0.0.1"), ("::", "127.0.0.1"), ("10.0.0.5", "10.0.0.5"), ("fe80::1", "[fe80::1]")],
+)
+def test_the_link_has_the_address_that_the_server_listens_on(host: str, name: str) -> None:
+    assert name_host(host) == name

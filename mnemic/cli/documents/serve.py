@@ -56,6 +56,7 @@ def serve(
     from mnemic.web.run import bind_address, raise_descriptor_limit
 
     folders, models = (check_folders(paths or [], name) for paths, name in ((folder, "--folder"), (model, "--model")))
+    check_models(models)
     raise_descriptor_limit()
     with bind_address(host, port) as listener:
         from mnemic.web.server import ServerOptions
@@ -68,14 +69,15 @@ def serve(
             memories=tuple(choose_memories(memories or [])),
             folders=folders,
             models=models,
-            names=(*(names or []), *([] if host in UNNAMED_HOSTS else [host])),
+            names=(*(names or []), *([] if host in UNNAMED_HOSTS else [name_host(host)])),
             embedder=embedder,
             reader=reader,
             log=open_log(log, home),
         )
         if embedder not in WITHOUT_TORCH or reader not in WITHOUT_TORCH:
             load_torch()
-        return serve_until_end(options, listener, open_page=not no_open and has_desktop())
+        address = f"http://{name_host(host)}:{port}"
+        return serve_until_end(options, listener, address, open_page=not no_open and has_desktop())
 
 
 def check_folders(paths: list[Path], option: str) -> tuple[Path, ...]:
@@ -84,6 +86,22 @@ def check_folders(paths: list[Path], option: str) -> tuple[Path, ...]:
     if missing := [path for path in folders if not path.is_dir()]:
         raise ValueError(f"{option} must be an existing folder, not {missing[0]}")
     return folders
+
+
+def check_models(folders: tuple[Path, ...]) -> None:
+    """Raise unless each folder holds a network: one without would break the list of all."""
+    if folders:
+        from mnemic.checkpoint.folder import find_checkpoint
+
+        for folder in folders:
+            find_checkpoint(folder)
+
+
+def name_host(host: str) -> str:
+    """Return the name by which clients on this machine call an address to listen on."""
+    if host in UNNAMED_HOSTS:
+        return DEFAULT_HOST
+    return f"[{host}]" if ":" in host else host
 
 
 def choose_memories(addresses: list[str]) -> list[str]:
@@ -123,7 +141,7 @@ def open_log(log: str | None, home: Path) -> "AuditLog | None":
     return None if log == NO_LOG else AuditLog(Path(log).expanduser() if log else home / "serve.log")
 
 
-def serve_until_end(options: "ServerOptions", listener: "socket", *, open_page: bool) -> int:
+def serve_until_end(options: "ServerOptions", listener: "socket", address: str, *, open_page: bool) -> int:
     """Serve until Ctrl-C or SIGTERM; return the exit code."""
     import anyio
 
@@ -131,7 +149,6 @@ def serve_until_end(options: "ServerOptions", listener: "socket", *, open_page: 
     from mnemic.web.run import serve_app
 
     app, server = build_app(options)
-    address = f"http://{DEFAULT_HOST}:{options.port}"
     link = f"{address}/link#{server.keys.make_code()}"
     print_json({"url": address, "link": link, "memories": [served.name for served in server.memories.list_all()]})
     print_fields({"page": link, "good": "once, for 10 minutes; afterwards the page knows you", "stop": "Ctrl-C"})

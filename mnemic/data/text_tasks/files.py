@@ -24,7 +24,7 @@ def find_file(folder: str, name: str) -> Path:
     raise TextError(
         f"{'no' if not matches else 'more than one'} file named {name!r} in {root} (there: "
         f"{names}); say which file it is with data.train_file (to train on), data.validation_file (validation) or "
-        "data.test_file (to test on), such as data.test_file=dev"
+        "data.test_file (to test on; --split validation needs none), such as data.test_file=dev"
     )
 
 
