@@ -81,6 +81,9 @@ def test_a_forgotten_document_is_proven_gone(visitor: Visitor, tmp_path: Path) -
     facts = dict(zip(dialog.locator("dt").all_inner_texts(), dialog.locator("dd").all_inner_texts()))
     assert facts["Documents erased"] == "1"
     assert facts["Traces in the raw bytes"] == "0"
+    stored = visitor.page.evaluate("Object.values(localStorage).join(' ')")
+    assert LEASE in stored, "the questions stay"
+    assert "30 June" not in stored, "an answer quotes what is forgotten"
     dialog.locator(".primary").click()
     visitor.page.wait_for_selector(".empty")
     assert visitor.ask(LEASE) == "No answer in these documents"

@@ -2,6 +2,7 @@
 
 import { remove } from "./api.js";
 import { el, icon, openDialog, show } from "./dom.js";
+import { dropAnswers } from "./history.js";
 import { t } from "./language.js";
 import { loadMemories, memoryPath } from "./memories.js";
 import { problemBox } from "./problems.js";
@@ -32,6 +33,7 @@ export function askForget(item, onDone) {
       try {
         const result = await remove(`${memoryPath(`/documents/${encodeURIComponent(item.id)}`)}?verify=true`);
         isGone = true;
+        dropAnswers();
         show(body, drawProof(result), el("div", { class: "row end" }, el("button", { type: "button", class: "primary", onclick: () => self.close() }, t("close"))));
         body.firstChild.focus();
         await loadMemories().catch(() => {});

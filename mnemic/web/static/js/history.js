@@ -31,6 +31,11 @@ export function noteAnswer(memory, question, answer) {
   remember(KEY, JSON.stringify(questions));
 }
 
+/** Drop the answers of this memory: they may quote what was forgotten. The questions stay. */
+export function dropAnswers() {
+  remember(KEY, JSON.stringify(read().map((item) => (item.memory === memoryId() ? { ...item, answer: null } : item))));
+}
+
 /** Draw the questions of this memory with buttons that delete them. */
 export function drawHistory(place) {
   const questions = read().filter((item) => item.memory === memoryId());
@@ -49,7 +54,7 @@ export function drawHistory(place) {
       el("button", { type: "button", class: "quiet small", onclick: () => forget(null) }, t("history.clear"))),
     el("ul", null, questions.map((item) => el("li", null,
       el("a", { href: linkTo("ask", "", { q: item.question, m: memoryValue() }) }, el("span", { class: "history-question" }, item.question),
-        el("span", { class: "help" }, item.answer === undefined ? "…" : item.answer || t("answer.none.short"))),
+        item.answer === null ? null : el("span", { class: "help" }, item.answer === undefined ? "…" : item.answer || t("answer.none.short"))),
       el("button", { type: "button", class: "tool tool-icon small", "aria-label": t("history.delete", { question: item.question }), onclick: () => forget(item.question) }, icon("close"))))),
     el("p", { class: "help" }, t("history.local")));
 }

@@ -132,6 +132,13 @@ function keepText(id, text) {
   } catch { /* too long: it is there until the page is loaded again */ }
 }
 
+function dropText(id) {
+  texts.delete(id);
+  try {
+    sessionStorage.removeItem(`mnemic.text.${id}`);
+  } catch { /* then it was not kept either */ }
+}
+
 function readText(id) {
   try {
     return texts.get(id) ?? sessionStorage.getItem(`mnemic.text.${id}`) ?? "";
@@ -178,9 +185,14 @@ function drawState(place, raw) {
     }
   };
   const forget = async () => {
-    await remove(`/v1/texts/${encodeURIComponent(state.id)}`).catch(() => {});
+    try {
+      await remove(`/v1/texts/${encodeURIComponent(state.id)}`);
+    } catch (problem) {
+      if (problem.status !== 404) return show(answerPlace, problemBox(problem)); // it is still there
+    }
+    dropText(state.id);
     announce(t("text.forgotten"));
-    goTo("#/text");
+    return goTo("#/text");
   };
   show(place,
     el("header", { class: "document-head" },
