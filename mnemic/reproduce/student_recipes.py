@@ -62,7 +62,8 @@ def build_student_recipe(
 def add_teachers(student: Recipe, folders: Sequence[str], sets: Sequence[str], *, with_layers: bool = False) -> Recipe:
     """Return the recipe of a student that learns the soft labels of teachers.
 
-    ``with_layers``: after the layers of its teacher.     Of ``sets`` those of phases are for students that learn layers.
+    With ``with_layers`` it learns the layers of its teacher first. Of ``sets`` those of phases are
+    for such students alone.
     """
     recipe = {
         **student,
