@@ -1,4 +1,4 @@
-"""Save the finished rows of a table as JSON lines, and what they were measured with."""
+"""Save the finished rows of a table as JSON lines; describe what measured them."""
 
 import json
 import platform
@@ -13,7 +13,7 @@ from mnemic.files import write_text
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Read the rows of a file, if there is one; skip lines that were cut short."""
+    """Read the rows of a file; skip lines that were cut short."""
     rows = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
         try:

@@ -1,4 +1,4 @@
-"""The recipes of the table of students: a teacher, and students that learn from it or alone."""
+"""Build the recipes of the table of students: of teachers and students."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -60,9 +60,10 @@ def build_student_recipe(
 
 
 def add_teachers(student: Recipe, folders: Sequence[str], sets: Sequence[str], *, with_layers: bool = False) -> Recipe:
-    """Return the recipe of a student that learns soft labels, after the layers of its teacher.
+    """Return the recipe of a student that learns the soft labels of teachers.
 
-    Of ``sets`` those of phases are for students that learn layers.
+    With ``with_layers`` it learns the layers of its teacher first. Of ``sets`` those of phases are
+    for such students alone.
     """
     recipe = {
         **student,

@@ -60,9 +60,9 @@ def find_task_files(task: StudentTask, squad: str, glue: str) -> TaskFiles:
 
 
 def hold_out_sentences(files: TaskFiles, folder: Path) -> TaskFiles:
-    """Split the phrases of a training file into two files in ``folder``, unless they are there.
+    """Split the phrases of a training file into two files in ``folder``.
 
-    Validation has a tenth of the whole sentences.
+    Files that are there stay as they are. Validation has a tenth of the whole sentences.
     """
     validation, train = folder / "validation.tsv", folder / "train.tsv"
     if not train.is_file():  # it is written last

@@ -67,7 +67,10 @@ class StudentsTable:
 
     @cached_property
     def located(self) -> dict[str, TaskFiles | TextError]:
-        """The files of each task, or what is missing; raise if ``tasks`` lack files, or all do."""
+        """The files of each task, or what is missing.
+
+        It is an error if files of ``tasks`` are missing, or those of all tasks.
+        """
         located: dict[str, TaskFiles | TextError] = {}
         for name in (name for name in TASKS if name in (self.tasks or TASKS)):
             try:
@@ -175,7 +178,7 @@ def is_finished(folder: Path, name: str, seed: int, recipe: Recipe, hashes: Mapp
 
 
 def evaluate_student(run: Path, device: str) -> dict[str, Any]:
-    """Evaluate a finished run on dev: its metrics, its size in int8, its time on the CPU."""
+    """Measure a finished run: metrics on dev, size in int8, time on the CPU."""
     checkpoint = load_checkpoint(run)
     network, history = checkpoint.network, checkpoint.progress.history
     texts = build(DATASETS, checkpoint.recipe["data"]).dataset("test", checkpoint.tokenizer, checkpoint.labels)
