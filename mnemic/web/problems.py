@@ -97,7 +97,7 @@ def convert_error(error: Exception) -> Problem:
 
 
 def make_sentence(text: str) -> str:
-    """Begin a message with a capital letter, unless with a path, and end it with a stop."""
+    """Capitalize a message unless it begins with a path; end it with a stop."""
     text = text.strip() or "it failed without a message"
     first = text[0].upper() if text.split()[0].strip(",:;.").isalpha() else text[0]
     return f"{first}{text[1:]}{'' if text[-1] in '.!?。' else '.'}"
