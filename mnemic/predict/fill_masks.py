@@ -50,7 +50,7 @@ class WordFiller:
 
     def __init__(self, network: Any, tokenizer: SubwordTokenizer, *, share: float = 0.15, top_k: int = 15) -> None:
         if not 0 < share <= 1 or top_k < 1:
-            raise ConfigError(f"a share above 0 and at most 1, and top_k from 1 on, not {share} and {top_k}")
+            raise ConfigError(f"share must be above 0 and at most 1, and top_k 1 or more, not {share} and {top_k}")
         self.network, self.tokenizer, self.share, self.top_k = network, tokenizer, share, top_k
         max_length = network.encode.max_length or 512
         self.window_options = WindowOptions(max_length, 0)

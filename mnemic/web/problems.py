@@ -102,9 +102,10 @@ def convert_error(error: Exception) -> Problem:
 
 
 def make_sentence(text: str) -> str:
-    """Begin a message with a capital letter and end it with a stop."""
+    """Capitalize a message unless it begins with a path; end it with a stop."""
     text = text.strip() or "it failed without a message"
-    return f"{text[0].upper()}{text[1:]}{'' if text[-1] in '.!?。' else '.'}"
+    first = text[0].upper() if text.split()[0].strip(",:;.").isalpha() else text[0]
+    return f"{first}{text[1:]}{'' if text[-1] in '.!?。' else '.'}"
 
 
 def describe_validation(error: RequestValidationError) -> Problem:

@@ -32,7 +32,8 @@ def bind_address(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise ValueError(f"port {port} of {host} cannot be used: {error.strerror}; give another --port") from None
+        reason = f"port {port} of {host} cannot be used: {error.strerror}"
+        raise ValueError(f"{reason}; give another --port or --host") from None
 
 
 async def serve_app(app: ASGIApp, listener: socket.socket) -> None:

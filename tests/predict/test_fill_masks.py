@@ -151,7 +151,7 @@ def test_a_trained_model_fills_from_the_command_line(tmp_path: Path) -> None:
     assert (tmp_path / "new.jsonl").read_bytes() == first
     assert "--out is a .jsonl file" in run(*command[:6], tmp_path / "new.tsv").err
     assert "--column is ROLE=NAME" in run(*command, "--column", "review").err
-    assert "a share above 0" in run(*command, "--share", "0").err
+    assert "share must be above 0" in run(*command, "--share", "0").err
 
 
 def test_a_hugging_face_model_gives_its_own_logits(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from mcp_process import GUARDED, environment
 
 from mnemic.cli.documents.serve import name_host
 from mnemic.cli.main import main
+from mnemic.web.problems import make_sentence
 
 TEXT = b"Boat %d is in harbor %d. " * 40
 
@@ -162,3 +163,8 @@ def test_mistakes_of_the_command_line(
 )
 def test_the_link_has_the_address_that_the_server_listens_on(host: str, name: str) -> None:
     assert name_host(host) == name
+
+
+def test_a_message_that_begins_with_a_path_stays_as_it_is() -> None:
+    assert make_sentence("ro/notes.db is read-only") == "ro/notes.db is read-only."
+    assert make_sentence("there is no document 7; list them!") == "There is no document 7; list them!"
