@@ -28,7 +28,7 @@ class SessionKeys:
         self.lock = Lock()
 
     def make_code(self, user: int | None = None) -> str:
-        """Make a code that is good for a cookie once, for anyone or one user of this machine."""
+        """Make a code that is good for a cookie once, for anyone or one user."""
         code = secrets.token_urlsafe(16)
         with self.lock:
             while len(self.codes) >= MAX_LINKS:
