@@ -20,6 +20,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,7 +170,7 @@ def write_folder(weights: dict[str, np.ndarray], folder: Path) -> None:
 def compare_states(model: Path, folder: Path) -> float | None:
     """Return the largest difference to onnxruntime's states; None if it is not installed."""
     try:
-        import onnxruntime  # type: ignore[import-untyped]
+        onnxruntime: Any = import_module("onnxruntime")
     except ImportError:
         return None
     from mnemic.encode.huggingface.read import load_encoder

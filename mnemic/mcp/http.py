@@ -54,7 +54,7 @@ class PromptProtocol(H11Protocol):
         self.timer = self.loop.call_later(REQUEST_S, transport.close)
 
     def data_received(self, data: bytes) -> None:
-        """Handle what came; wait for the rest of headers, or of an unread body."""
+        """Handle bytes; limit the wait for headers, or for an unread body."""
         super().data_received(data)
         is_waiting = self.cycle is None or self.cycle.response_complete
         if not is_waiting and self.timer is not None:

@@ -28,7 +28,7 @@ class SessionKeys:
         self.lock = Lock()
 
     def make_code(self, user: int | None = None) -> str:
-        """Make a code that is good for a cookie once, for anyone or one user of this machine."""
+        """Make a code that is good once, for anyone or one user."""
         code = secrets.token_urlsafe(16)
         with self.lock:
             while len(self.codes) >= MAX_LINKS:
@@ -37,7 +37,7 @@ class SessionKeys:
         return code
 
     def accepts_code(self, code: str, user: int | None = None) -> bool:
-        """Use up a code; return whether it was good. ``user`` is the client's, if that is known."""
+        """Use up a code; return whether it was good for a user."""
         with self.lock:
             end, owner = self.codes.pop(hash_text(code), (0.0, None))
         return time.monotonic() < end and (owner is None or user in (None, owner, ROOT))
@@ -77,7 +77,7 @@ def hash_text(text: str) -> str:
 
 
 def find_user(client: Address | None, server: tuple[str, int] | None) -> int | None:
-    """Find the user of this machine whose program has a connection; None if that is not known."""
+    """Find the user whose program has a connection; None: not known."""
     try:
         ends = [format_address(*address) for address in (client, server) if address]
         rows = [line.split() for line in CONNECTIONS.read_text(encoding="ascii").splitlines()]
