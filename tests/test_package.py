@@ -157,7 +157,7 @@ def test_help_comes_without_torch(program: str, tmp_path: Path) -> None:
 
 
 def test_the_library_needs_four_packages_only(tmp_path: Path) -> None:
-    """Importing every module but those of the command line and MCP imports no other package.
+    """Importing every module but those of the command line, the web and MCP imports no other package.
 
     GPU kernels, which need triton, are imported only if there is a GPU.
     """
@@ -169,7 +169,7 @@ import mnemic
 for name in mnemic.__all__:
     getattr(mnemic, name)
 for module in pkgutil.walk_packages(mnemic.__path__, "mnemic."):
-    outside = module.name.startswith(("mnemic.cli", "mnemic.mcp", "mnemic.__main__"))
+    outside = module.name.startswith(("mnemic.cli", "mnemic.mcp", "mnemic.web", "mnemic.__main__"))
     if not outside and not module.name.startswith("mnemic.kernels."):
         __import__(module.name)
 new = {name.split(".")[0] for name in set(sys.modules) - before}

@@ -35,19 +35,22 @@ def test_a_change_is_found_within_five_seconds(tmp_path: Path, end: signal.Signa
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     ) as process:
-        wait_for(process, "new      ")
-        wait_for(process, "watching ")
-        start = time.monotonic()
-        (folder / "key.txt").write_text("The key is in the cellar now.\n", encoding="utf-8")
-        wait_for(process, "changed  ")
-        with Memory(memory, reader=None) as reader:
-            assert reader.ask("Where is the key?").text == "The key is in the cellar now."
-        assert time.monotonic() - start < 5
-        (folder / ".hidden.txt").write_text("nothing", encoding="utf-8")
-        (folder / "key.txt").unlink()
-        wait_for(process, "gone     ")
-        process.send_signal(end)
-        assert process.communicate()[0] == "stopped; the memory has all that was reported\n"
+        try:
+            wait_for(process, "new      ")
+            wait_for(process, "watching ")
+            start = time.monotonic()
+            (folder / "key.txt").write_text("The key is in the cellar now.\n", encoding="utf-8")
+            wait_for(process, "changed  ")
+            with Memory(memory, reader=None) as reader:
+                assert reader.ask("Where is the key?").text == "The key is in the cellar now."
+            assert time.monotonic() - start < 5
+            (folder / ".hidden.txt").write_text("nothing", encoding="utf-8")
+            (folder / "key.txt").unlink()
+            wait_for(process, "gone     ")
+            process.send_signal(end)
+            assert process.communicate()[0] == "stopped; the memory has all that was reported\n"
+        finally:
+            process.kill()  # if it has not ended: a failure must not wait for it
         assert process.returncode == 0
 
 
