@@ -157,7 +157,7 @@ def test_help_comes_without_torch(program: str, tmp_path: Path) -> None:
 
 
 def test_the_library_needs_four_packages_only(tmp_path: Path) -> None:
-    """Importing every module but those of the command line, the web and MCP imports no other package.
+    """Importing every module but those of the front doors imports no other package.
 
     GPU kernels, which need triton, are imported only if there is a GPU.
     """
