@@ -180,10 +180,11 @@ class Load:
         """Return what was acknowledged and is not in the memory."""
         client, lost = Client(self.port, self.token), []
         for job_id, names in self.jobs.items():
-            while (job := client.send("GET", f"/v1/jobs/{job_id}")[1])["state"] in ("queued", "running"):
+            while (answer := client.send("GET", f"/v1/jobs/{job_id}"))[1].get("state") in ("queued", "running"):
                 time.sleep(0.2)
-            if job["state"] != "done":
-                lost.append(f"job {job_id} {job['state']}: {job['message']}")
+            status, job = answer
+            if status != 404 and job.get("state") != "done":  # 404: one of the oldest jobs, which are dropped
+                lost.append(f"job {job_id}: {status} {job}")
             for name in names:
                 if client.send("GET", f"{self.path}/documents?query={name}")[1]["total"] != 1:
                     lost.append(name)
