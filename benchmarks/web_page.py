@@ -1,6 +1,7 @@
 """Measure the page in the browser: first paint, question box, first evidence, whole answer.
 
     python benchmarks/web_page.py FOLDER [--visits 20] [--questions 40] [--passages 1000]
+        [--embedder NAME]
 
 FOLDER has text files; as many as make up --passages are remembered by `mnemic serve` (mnemic's own
 documentation and source are enough). Every visit is a fresh profile of headless Chromium without a
@@ -99,9 +100,10 @@ def main() -> None:
     parser.add_argument("--visits", type=int, default=20)
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--passages", type=int, default=1000)
+    parser.add_argument("--embedder", default="reader", help="hashed-ngrams fills a large memory in no time")
     options = parser.parse_args()
     home = tempfile.TemporaryDirectory()
-    with home, serve_page(Path(home.name)) as page, sync_playwright() as playwright:
+    with home, serve_page(Path(home.name), "--embedder", options.embedder) as page, sync_playwright() as playwright:
         browser = launch_browser(playwright)
         with Visitor(browser, page) as visitor:
             visitor.create_memory("measured")
