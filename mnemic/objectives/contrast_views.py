@@ -8,7 +8,6 @@ from typing import Any, Literal
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.nn.functional import all_gather as all_gather_with_gradient
 from torch.utils._pytree import tree_map
 from torch.utils.checkpoint import checkpoint
 
@@ -109,7 +108,9 @@ def gather_rows_of_processes(rows: Tensor) -> Tensor:
     if not dist.is_initialized() or dist.get_world_size() == 1:
         return rows
     if rows.requires_grad:
-        return torch.cat(all_gather_with_gradient(rows.contiguous()))
+        from torch.distributed.nn.functional import all_gather  # imports remote modules, which one process never needs
+
+        return torch.cat(all_gather(rows.contiguous()))
     gathered = [torch.empty_like(rows) for _ in range(dist.get_world_size())]
     dist.all_gather(gathered, rows.contiguous())
     return torch.cat(gathered)
