@@ -17,7 +17,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test browser check slow docs wheel lock clean
+.PHONY: help demo test browser chromium check slow docs wheel lock clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -32,10 +32,13 @@ test: $(VENV)/ready-test ## set up and run the tests
 	@echo "test: pytest, on all cores"
 	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-browser: $(VENV)/ready-test $(VENV)/ready-browser $(VENV)/axe-core/axe.min.js ## test the page in the system's Chromium
-	@command -v "$(CHROMIUM)" >/dev/null || { echo "make: there is no chromium here; install it (apt-get install chromium), or give its path: make browser CHROMIUM=/path/to/chromium" >&2; exit 2; }
+browser: chromium $(VENV)/ready-test $(VENV)/ready-browser $(VENV)/axe-core/axe.min.js ## test the page in the system's Chromium
 	@echo "browser: pytest -m browser, with $$($(CHROMIUM) --version 2>/dev/null)"
 	@CHROMIUM="$(CHROMIUM)" $(BIN)/python -m pytest -m browser tests/browser
+
+# Debian's, for root, if there is none yet.
+chromium:
+	@command -v "$(CHROMIUM)" >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "set up: Debian's chromium" && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null && command -v "$(CHROMIUM)" >/dev/null; } || { echo "make: there is no chromium here; install it (apt-get install chromium), or give its path: make browser CHROMIUM=/path/to/chromium" >&2; exit 2; }
 
 slow: $(VENV)/ready-test ## run the long proofs
 	@echo "slow: pytest -m slow"
