@@ -61,23 +61,23 @@ class Conversation(NamedTuple):
     questions: list[Question]
 
 
-def compute_iso(words: str, kind: str, number: int, said: date) -> str:
+def compute_iso(words: str, kind: str, number: int, message_day: date) -> str:
     """Compute the period of a time by counting on a calendar; the wording has no part in it."""
     if kind == "day":
-        return (said + timedelta(number)).isoformat()
+        return (message_day + timedelta(number)).isoformat()
     if kind in ("week", "weekend"):
-        monday = said - timedelta(said.weekday()) + timedelta(7 * number)
+        monday = message_day - timedelta(message_day.weekday()) + timedelta(7 * number)
         first = monday + timedelta(5 if kind == "weekend" else 0)
         return f"{first}/{monday + timedelta(6)}"
     if kind == "weekday":
         weekday = next(index for index, name in enumerate(day_name) if name in words)
-        day = said + timedelta(number)
+        day = message_day + timedelta(number)
         while day.weekday() != weekday:
             day += timedelta(number)
         return day.isoformat()
     if kind == "year":
-        return str(said.year + number)
-    year, month = said.year, said.month
+        return str(message_day.year + number)
+    year, month = message_day.year, message_day.month
     while True:  # count months, one by one
         month += 1 if number > 0 else -1
         year, month = year + (month > 12) - (month < 1), (month - 1) % 12 + 1

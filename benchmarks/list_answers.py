@@ -52,9 +52,9 @@ def write_document(generator: Random, pool: list_pools.ListPool, form: str, name
         return write_table(generator, pool, form, name, number)
     topic = generator.choice(pool.topics)
     items = generator.sample(topic.items, number)
-    asked = generator.choice((topic.question, topic.counted))
+    wording = generator.choice((topic.question, topic.counted))
     words = ("two", "three", "four", "five")
-    question = ListQuestion(form, asked.format(name=name, number=words[number - 2]), tuple(items))
+    question = ListQuestion(form, wording.format(name=name, number=words[number - 2]), tuple(items))
     lead = topic.lead.format(name=name)
     if form == "sentence":
         text = " ".join([*fillers[:2], topic.together.format(name=name, items=join_items(items)), *fillers[2:]])
