@@ -122,7 +122,7 @@ def clock(minute: int) -> str:
     return f"{minute // 60}:{minute % 60:02}"
 
 
-def clock_12h(minute: int) -> str:
+def format_clock_12h(minute: int) -> str:
     """Write a time of day as 1:56 pm."""
     hour = minute // 60
     return f"{(hour - 1) % 12 + 1}:{minute % 60:02} {'pm' if hour > 11 else 'am'}"
@@ -134,7 +134,7 @@ def speaker_prefix(speaker: str, day: date, minute: int) -> str:
 
 
 LAYOUTS = (
-    Layout(lambda day, minute: f"{clock_12h(minute)} on {name_day(day)}", speaker_prefix),
+    Layout(lambda day, minute: f"{format_clock_12h(minute)} on {name_day(day)}", speaker_prefix),
     Layout(lambda day, minute: f"--- {name_american_day(day)} ---", speaker_prefix),
     Layout(lambda day, minute: f"Date: {DAY_FORMATS[minute % 3](day)}", speaker_prefix),
     Layout(

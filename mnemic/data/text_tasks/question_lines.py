@@ -42,7 +42,7 @@ def read_question_lines(path: Path, answer_kind: AnswerKind = "any", num_turns: 
 def parse_question(
     record: Any, location: str, *, answer_kind: AnswerKind = "any", num_turns: int = 0
 ) -> QuestionExample:
-    """Parse one object; ``location`` is where it stands, for errors."""
+    """Parse a JSON record into a question; ``location`` is for errors."""
     if not isinstance(record, Mapping):
         raise TextError(f'{location}: expected an object {{"question": …, "context": …, "answers": […]}}')
     question, text = (read_text(record, name, location) for name in ("question", "context"))

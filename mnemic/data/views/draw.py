@@ -37,7 +37,7 @@ class ViewRanges(NamedTuple):
 
 
 class Views(Protocol):
-    """A way to draw two views of one text."""
+    """Protocol of the ways to draw two views of a text, for contrastive learning."""
 
     min_tokens: int  # of a text that can be drawn from
     min_sentences: int

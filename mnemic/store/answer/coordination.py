@@ -47,7 +47,7 @@ def grow_left(text: str, span: Span, sentence: Span) -> Span:
             (match.end() for match in SEPARATOR.finditer(text, sentence.start, before.start)), default=sentence.start
         )
         words = [Span(*match.span()) for match in _WORD.finditer(text, chunk_start, before.start)]
-        item_start = take_words(text, list(reversed(words)), text[span.start].isupper())
+        item_start = join_item_words(text, list(reversed(words)), text[span.start].isupper())
         if item_start is None or text[item_start.end : before.start].strip():
             break
         start = item_start.start
@@ -71,7 +71,7 @@ def grow_right(text: str, span: Span, sentence: Span) -> Span:
             Span(*m.span())
             for m in _WORD.finditer(text, separator.end(), following.start() if following else sentence.end)
         ]
-        item = take_words(text, words, text[span.start].isupper())
+        item = join_item_words(text, words, text[span.start].isupper())
         if item is None or text[separator.end() : item.start].strip():
             break
         end = item.end
@@ -80,8 +80,8 @@ def grow_right(text: str, span: Span, sentence: Span) -> Span:
     return Span(span.start, end)
 
 
-def take_words(text: str, words: Iterable[Span], is_name: bool) -> Span | None:
-    """Join words up to one that no item has."""
+def join_item_words(text: str, words: Iterable[Span], is_name: bool) -> Span | None:
+    """Join the words of an item, up to one that ends it."""
     item: Span | None = None
     for count, word in enumerate(words):
         content = text[word.start : word.end].strip(_EDGE + "!?").lower()

@@ -31,7 +31,7 @@ def resolve_step(match: re.Match[str], clock: Clock) -> Period | None:
     return make_day(clock.day.fromordinal(make_week(clock.day).first.toordinal() + 7 * step + weekday))
 
 
-def shift_by_number(sign: int) -> Resolver:
+def make_number_shift(sign: int) -> Resolver:
     """Return a resolver that shifts by the number of units in the match."""
     return lambda match, clock: shift_units(clock, UNITS[match["unit"]], sign * count_digits(match["number"]))
 
@@ -48,6 +48,6 @@ RULES = (
         ),
         resolve_step,
     ),
-    Rule(re.compile(rf"(?P<number>\d{{1,3}}|[{_DIGITS}两])个?{_UNIT}(?:之|以)?前"), shift_by_number(-1)),
-    Rule(re.compile(rf"(?P<number>\d{{1,3}}|[{_DIGITS}两])个?{_UNIT}(?:之|以)?后"), shift_by_number(1)),
+    Rule(re.compile(rf"(?P<number>\d{{1,3}}|[{_DIGITS}两])个?{_UNIT}(?:之|以)?前"), make_number_shift(-1)),
+    Rule(re.compile(rf"(?P<number>\d{{1,3}}|[{_DIGITS}两])个?{_UNIT}(?:之|以)?后"), make_number_shift(1)),
 )

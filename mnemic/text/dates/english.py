@@ -65,7 +65,7 @@ def shift_by_days(number: int) -> Resolver:
     return lambda match, clock: shift_day(clock, number)
 
 
-def shift_by_number(sign: int) -> Resolver:
+def make_number_shift(sign: int) -> Resolver:
     """Return a resolver that shifts by the number of units in the match."""
     return lambda match, clock: shift_units(clock, match["unit"].lower(), sign * count_number(match["number"]))
 
@@ -77,7 +77,7 @@ def shift_by_unit(number: int) -> Resolver:
 
 def resolve_coming(match: re.Match[str], clock: Clock) -> Period | None:
     """Resolve "in two weeks"; of what is past it says how long it took."""
-    return None if clock.tense == "past" else shift_by_number(1)(match, clock)
+    return None if clock.tense == "past" else make_number_shift(1)(match, clock)
 
 
 def resolve_named(match: re.Match[str], clock: Clock) -> Period | None:
@@ -164,11 +164,11 @@ RULES = (
     make_rule(rf"(?:the )?day before yesterday{_PART}|(?:the )?night before last", shift_by_days(-2)),
     make_rule(rf"tomorrow{_PART}", shift_by_days(1)),
     make_rule(rf"(?:the )?day after tomorrow{_PART}", shift_by_days(2)),
-    make_rule(rf"{_ABOUT}{NUMBER} {UNIT} (?:ago|back)", shift_by_number(-1)),
+    make_rule(rf"{_ABOUT}{NUMBER} {UNIT} (?:ago|back)", make_number_shift(-1)),
     make_rule("(?:a|one) week ago (?:today|to the day)", shift_by_days(-7)),
     make_rule("(?:a|one) week from (?:today|now)|today week", shift_by_days(7)),
     make_rule(rf"in {_ABOUT}{NUMBER} {UNIT}(?:['’]? time)?", resolve_coming),
-    make_rule(rf"{NUMBER} {UNIT} from (?:now|today)", shift_by_number(1)),
+    make_rule(rf"{NUMBER} {UNIT} from (?:now|today)", make_number_shift(1)),
     make_rule(rf"{_EARLY}{STEP} {NAMED}{_PART}", resolve_named),
     make_rule(rf"(?:the )?{NAMED} before (?P<step>last)(?! {FULL_WEEKDAY}| week| month| year)", resolve_second),
     make_rule(rf"(?:the )?{NAMED} after (?P<step>next)(?! {FULL_WEEKDAY}| week| month| year)", resolve_second),
@@ -181,8 +181,8 @@ RULES = (
     make_rule(
         r"(?:on )?the (?P<day>[12]?\d|3[01])(?:st|nd|rd|th)(?! (?!and |or |but |at |in )\w)", resolve_day_of_month
     ),
-    make_rule(rf"{NUMBER} {UNIT} (?:later|afterwards|after{_CLAUSE_END})", shift_by_number(1), is_anaphoric=True),
-    make_rule(rf"{NUMBER} {UNIT} (?:earlier|(?:before|prior){_CLAUSE_END})", shift_by_number(-1), is_anaphoric=True),
+    make_rule(rf"{NUMBER} {UNIT} (?:later|afterwards|after{_CLAUSE_END})", make_number_shift(1), is_anaphoric=True),
+    make_rule(rf"{NUMBER} {UNIT} (?:earlier|(?:before|prior){_CLAUSE_END})", make_number_shift(-1), is_anaphoric=True),
     make_rule(rf"the (?:very )?(?:next|following) {SINGLE}", shift_by_unit(1), is_anaphoric=True),
     make_rule(rf"the (?:previous|preceding) {SINGLE}", shift_by_unit(-1), is_anaphoric=True),
     make_rule(rf"the {SINGLE} after{_CLAUSE_END}", shift_by_unit(1), is_anaphoric=True),

@@ -34,15 +34,15 @@ class WorkerPool:
         try:
             future = self.executor.submit(function)
         except RuntimeError:
-            self.count_down()
+            self.decrement_pending()
             raise make_busy_problem(
                 "The server is about to end. Send it again when it has started anew.", 503
             ) from None
-        future.add_done_callback(self.count_down)
+        future.add_done_callback(self.decrement_pending)
         return future
 
-    def count_down(self, future: "Future[Any] | None" = None) -> None:
-        """Note that some work has ended, or will never begin."""
+    def decrement_pending(self, future: "Future[Any] | None" = None) -> None:
+        """Count one task less, which has ended or will never begin."""
         with self.lock:
             self.num_pending -= 1
 

@@ -20,7 +20,7 @@ router = APIRouter()
 @router.get("/", include_in_schema=False)
 @router.get("/link", include_in_schema=False)
 def get_page() -> FileResponse:
-    """Return the page."""
+    """Return the HTML page of the web interface."""
     return FileResponse(STATIC / "index.html")
 
 
