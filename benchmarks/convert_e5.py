@@ -161,7 +161,7 @@ def write_folder(weights: dict[str, np.ndarray], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: torch.from_numpy(np.array(value, np.float32)) for name, value in weights.items()}
     is_half = all(torch.equal(value.half().float(), value) for value in tensors.values())
-    stored = {name: value.half() if is_half else value for name, value in tensors.items()}
+    stored = {name: (value.half() if is_half else value).contiguous() for name, value in tensors.items()}
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(CONFIG, indent=1), encoding="utf-8")
     shutil.copy(find_minilm() / "tokenizer.json", folder / "tokenizer.json")
