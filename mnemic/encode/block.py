@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.attention import KeyValues
+from mnemic.encode.masks import CausalMask
 from mnemic.encode.packed import PackedMask
 
 Norm = Literal["pre", "post"]
@@ -98,16 +98,16 @@ class DecoderBlock(nn.Module):
         self.feed, self.around_feed = feed_forward, make_add_norm()
 
     def forward(
-        self, x: Tensor, mask: Tensor, past: KeyValues, source: KeyValues | None, source_mask: Tensor
-    ) -> tuple[Tensor, KeyValues]:
+        self, x: Tensor, mask: Tensor | CausalMask, past: Any, source: Any, source_mask: Tensor
+    ) -> tuple[Tensor, Any]:
         """Run the layer on new tokens and extend the key/value cache.
 
-        ``x`` b n d follows the tokens of ``past``; masks are broadcastable to b h n m → b n d and
-        the keys and values of the past with those of ``x``.
+        ``x`` b n d follows the tokens of ``past``, ``source`` are the keys and values of a source;
+        masks are broadcastable to b h n m → b n d, and the past with the keys and values of ``x``.
         """
         query = self.around_attention.pre_norm(x)
         new = self.attention.project_key_values(query)
-        key_values = KeyValues(*(torch.cat(pair, -2) for pair in zip(past, new)))  # b h m+n c
+        key_values = type(new)(*(torch.cat(pair, -2) for pair in zip(past, new)))  # … m+n …
         x = self.around_attention.add_and_norm(x, self.attention.attend(query, key_values, mask))
         if self.around_cross is not None:
             query = self.around_cross.pre_norm(x)

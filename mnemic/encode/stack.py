@@ -3,17 +3,18 @@
 Shapes: b batch, n tokens, m context positions, s source positions, d width, h heads.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.attention import ATTENTIONS, KeyValues
+from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.block import Activation, AddNorm, DecoderBlock, EncoderBlock, FeedForward, Norm
+from mnemic.encode.masks import CausalMask
 from mnemic.encode.packed import PackedMask
-from mnemic.recipe import ConfigError, build, check_repeats, select_kinds
+from mnemic.recipe import ConfigError, build, check_repeats, require_kinds
 
 DEFAULT_ATTENTION: Mapping[str, Any] = {"kind": "full"}
 
@@ -58,11 +59,11 @@ class EncoderStack(nn.Module):
         make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)
         unique_blocks = [
             EncoderBlock(
-                build(ATTENTIONS, attention, width=width),
+                build(ATTENTIONS, attention, width=width, layer=layer, depth=depth),
                 FeedForward(width, inner or 4 * width, activation),
                 make_add_norm,
             )
-            for _ in range(groups or depth)
+            for layer in range(groups or depth)
         ]
         self.blocks: Any = nn.ModuleList(unique_blocks[i * len(unique_blocks) // depth] for i in range(depth))
         self.norm = nn.LayerNorm(width, eps=epsilon) if norm == "pre" else nn.Identity()
@@ -70,7 +71,17 @@ class EncoderStack(nn.Module):
     @property
     def supports_packing(self) -> bool:
         """Whether ``mask`` may be a ``PackedMask``."""
-        return all(block.attention.supports_packing for block in self.blocks)
+        return all(getattr(block.attention, "supports_packing", False) for block in self.blocks)
+
+    @property
+    def supports_context(self) -> bool:
+        """Whether the layers can attend to states before the tokens."""
+        return all(getattr(block.attention, "supports_context", False) for block in self.blocks)
+
+    @property
+    def max_length(self) -> int | None:
+        """The maximum number of tokens; None if unlimited."""
+        return min_length(getattr(block.attention, "max_length", None) for block in self.blocks)
 
     @property
     def max_attention_dropout(self) -> float:
@@ -96,6 +107,8 @@ class EncoderStack(nn.Module):
         """
         if isinstance(mask, PackedMask) and (context is not None or not self.supports_packing):
             mask = mask.to_dense_mask()
+        if context is not None and not self.supports_context:
+            raise ConfigError("the attention of these layers does not support a context of earlier states")
         visible = mask
         if isinstance(mask, Tensor):
             visible = mask.unsqueeze(1) if mask.dim() == 3 else mask[:, None, None]  # b 1 n|1 n
@@ -111,9 +124,9 @@ class EncoderStack(nn.Module):
 class KeyValueCache(NamedTuple):
     """The key/value cache of a decoder, so that no token is computed twice."""
 
-    past: tuple[KeyValues, ...]  # one per layer, of the tokens so far
+    past: tuple[Any, ...]  # what the attention of each layer has projected, of the tokens so far
     mask: Tensor  # b m, True at real tokens
-    source: tuple[KeyValues, ...]  # one per layer, of the source; empty without cross-attention
+    source: tuple[Any, ...]  # one per layer, of the source; empty without cross-attention
     source_mask: Tensor  # b s
 
 
@@ -121,14 +134,15 @@ class DecoderOutput(NamedTuple):
     """The states of the new tokens, and the extended key/value cache."""
 
     states: Tensor  # b n d, zeros at padding
-    cache: KeyValueCache
+    cache: Any  # with the ``mask`` of all tokens so far; of a ``DecoderStack`` a ``KeyValueCache``
 
 
 class DecoderStack(nn.Module):
     """Causal Transformer layers with optional cross-attention over a source (figure 1, right).
 
-    ``cross=False`` leaves the source out: a language model. Token by token, each time with the last
-    cache, gives the same states as all at once. Other options: EncoderStack.
+    ``cross=False`` leaves the source out: a language model. ``cross_attention`` is another kind of
+    attention over the source. Token by token, each time with the last cache, gives the same states
+    as all at once. Other options: EncoderStack.
     """
 
     def __init__(
@@ -143,23 +157,32 @@ class DecoderStack(nn.Module):
         activation: Activation = "gelu",
         dropout: float = 0.0,
         attention: Mapping[str, Any] = DEFAULT_ATTENTION,
+        cross_attention: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         check_repeats(depth=depth)
         self.width = width
         self.cross = cross
+        causal_kinds = require_kinds(ATTENTIONS, attention, "in a decoder", supports_causal=True)
+        if cross:
+            cross_attention = attention if cross_attention is None else cross_attention
+            require_kinds(causal_kinds, cross_attention, "over a source: set cross_attention", supports_cross=True)
         make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)
-        cached = select_kinds(ATTENTIONS, supports_cache=True)
         self.blocks: Any = nn.ModuleList(
             DecoderBlock(
-                build(cached, attention, width=width),
-                build(cached, attention, width=width) if cross else None,
+                build(ATTENTIONS, attention, width=width, layer=layer, depth=depth),
+                build(ATTENTIONS, cross_attention, width=width, layer=layer, depth=depth) if cross_attention else None,
                 FeedForward(width, inner or 4 * width, activation),
                 make_add_norm,
             )
-            for _ in range(depth)
+            for layer in range(depth)
         )
         self.norm = nn.LayerNorm(width, eps=epsilon) if norm == "pre" else nn.Identity()
+
+    @property
+    def max_length(self) -> int | None:
+        """The maximum number of tokens; None if unlimited."""
+        return min_length(getattr(block.attention, "max_length", None) for block in self.blocks)
 
     def empty_cache(
         self, like: Tensor, source: Tensor | None = None, source_mask: Tensor | None = None
@@ -190,9 +213,7 @@ class DecoderStack(nn.Module):
         """
         cache = self.empty_cache(x) if cache is None else cache
         full_mask = torch.cat([cache.mask, mask], 1)  # b m+n
-        positions = torch.arange(full_mask.shape[1], device=x.device)
-        is_causal = positions <= positions[cache.mask.shape[1] :, None]  # n m+n, a token sees itself and those before
-        visible = full_mask[:, None, None] & is_causal
+        visible = CausalMask(full_mask)
         source_visible = cache.source_mask[:, None, None]  # b 1 1 s
         new_past = []
         for number, block in enumerate(self.blocks):
@@ -201,6 +222,11 @@ class DecoderStack(nn.Module):
             new_past.append(key_values)
         states = self.norm(x) * mask.unsqueeze(-1)
         return DecoderOutput(states, cache._replace(past=tuple(new_past), mask=full_mask))
+
+
+def min_length(lengths: Iterable[int | None]) -> int | None:
+    """Return the smallest of several maximum lengths; None if all are unlimited."""
+    return min((length for length in lengths if length is not None), default=None)
 
 
 def real_token_mask(mask: Tensor | PackedMask) -> Tensor:

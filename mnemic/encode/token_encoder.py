@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from mnemic.encode.embeddings import EMBEDDINGS
+from mnemic.encode.stack import min_length
 from mnemic.recipe import build
 
 
@@ -33,7 +34,8 @@ class TokenEncoder(nn.Module):
     @property
     def max_length(self) -> int | None:
         """The maximum number of tokens of a text; None if unlimited."""
-        return self.embeddings.positions.max_length
+        stack = getattr(self, "stack", None)
+        return min_length((self.embeddings.positions.max_length, getattr(stack, "max_length", None)))
 
     @property
     def device(self) -> torch.device:

@@ -58,6 +58,8 @@ class TransformerEncoder(TokenEncoder):
         ``context``. At most ``max_tokens`` tokens are not padding; 0 if unknown. vmap, which cannot
         pack, uses an attention that does not support it.
         """
+        if isinstance(mask, PackedMask) and mask.lengths and not self.stack.supports_packing:
+            return self.encode_unpacked(tokens, mask, segments, positions)
         if isinstance(mask, PackedMask) or context is not None or mask.dim() != 2 or not self.stack.supports_packing:
             return self.encode_batch(tokens, mask, segments, positions, context)
         if max_tokens and has_varlen_kernel(mask.device, self.stack.max_attention_dropout):
@@ -96,6 +98,24 @@ class TransformerEncoder(TokenEncoder):
         x = self.embeddings(tokens, real_token_mask(mask), segments=segments, positions=positions)
         states = self.stack(x, mask, context)
         return states[:, : states.shape[1] - num_filler]
+
+    def encode_unpacked(
+        self, tokens: Tensor, packed: PackedMask, segments: Tensor | None, positions: Tensor | None
+    ) -> Tensor:
+        """Encode a row of packed texts as a padded batch, for stacks that cannot pack."""
+        lengths = torch.tensor(packed.lengths, device=tokens.device)
+        mask = torch.arange(packed.max_seqlen, device=tokens.device) < lengths.unsqueeze(1)  # b n
+
+        def pad_texts(values: Tensor) -> Tensor:
+            return values.new_zeros(mask.shape).masked_scatter(mask, values[0])
+
+        states = self.encode_batch(
+            pad_texts(tokens),
+            mask,
+            None if segments is None else pad_texts(segments),
+            None if positions is None else pad_texts(positions),
+        )
+        return states[mask].unsqueeze(0)  # 1 t d
 
     def encode_packed(self, tokens: Tensor, mask: Tensor, segments: Tensor | None, positions: Tensor | None) -> Tensor:
         """Encode the real tokens of a padded batch in packed rows, then restore the padding."""

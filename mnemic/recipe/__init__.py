@@ -12,6 +12,7 @@ from mnemic.recipe.build import kind_name as kind_name
 from mnemic.recipe.build import kind_of as kind_of
 from mnemic.recipe.build import matches_type as matches_type
 from mnemic.recipe.build import parameters_of as parameters_of
+from mnemic.recipe.build import require_kinds as require_kinds
 from mnemic.recipe.build import select_kinds as select_kinds
 from mnemic.recipe.build import type_hints_of as type_hints_of
 from mnemic.recipe.errors import ConfigError as ConfigError

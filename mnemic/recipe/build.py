@@ -82,6 +82,20 @@ def select_kinds(constructors: Mapping[str, Callable[..., T]], **attributes: Any
     }
 
 
+def require_kinds(
+    constructors: Mapping[str, Callable[..., T]], spec: Mapping[str, Any], purpose: str, **attributes: Any
+) -> dict[str, Callable[..., T]]:
+    """Select the kinds with these class attributes; raise if a spec's kind is none of them.
+
+    ``purpose`` says where the kind cannot be used, such as "in a decoder".
+    """
+    selected = select_kinds(constructors, **attributes)
+    kind_of(constructors, spec)
+    if kind_name(spec) not in selected:
+        raise ConfigError(f"kind {kind_name(spec)!r} cannot be used {purpose}; use one of {join_words(selected)}")
+    return selected
+
+
 def complete_spec(value: Any, parameter: inspect.Parameter | None) -> Any:
     """Merge a spec without a ``kind`` into the parameter's default spec.
 

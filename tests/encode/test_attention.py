@@ -9,9 +9,12 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
 from mnemic.encode.attention import ATTENTIONS, FullAttention
+from mnemic.encode.masks import CausalMask
 from mnemic.recipe import ConfigError, build, select_kinds
 
 D = 32
+ROW_KINDS = select_kinds(ATTENTIONS, supports_rows=True)
+CAUSAL_KINDS = select_kinds(ATTENTIONS, supports_causal=True)
 
 
 def make_attention(kind: str, seed: int = 0) -> torch.nn.Module:
@@ -37,7 +40,7 @@ def test_padding_changes_nothing(kind: str) -> None:
     torch.testing.assert_close(padded_output, attention(words, words, full_mask(7, 7)))
 
 
-@pytest.mark.parametrize("kind", ATTENTIONS)
+@pytest.mark.parametrize("kind", ROW_KINDS)
 def test_the_batch_changes_nothing(kind: str) -> None:
     attention, x = make_attention(kind), random_states(3, 7)
     mask = torch.rand(3, 1, 7, 7, generator=torch.Generator().manual_seed(2)) < 0.6
@@ -45,7 +48,7 @@ def test_the_batch_changes_nothing(kind: str) -> None:
     torch.testing.assert_close(attention(x, x, mask)[1:2], alone)
 
 
-@pytest.mark.parametrize("kind", ATTENTIONS)
+@pytest.mark.parametrize("kind", select_kinds(ATTENTIONS, supports_context=True))
 def test_a_query_may_see_more_context_than_itself(kind: str) -> None:
     """The last queries alone, with the full context, give the same rows as all queries."""
     attention, x = make_attention(kind), random_states(2, 30)
@@ -54,7 +57,7 @@ def test_a_query_may_see_more_context_than_itself(kind: str) -> None:
     torch.testing.assert_close(tail, full_output[:, -4:])
 
 
-@pytest.mark.parametrize("kind", ATTENTIONS)
+@pytest.mark.parametrize("kind", ROW_KINDS)
 def test_masked_positions_change_nothing(kind: str) -> None:
     attention, x = make_attention(kind), random_states(2, 7)
     causal = torch.ones(7, 7, dtype=torch.bool).tril()[None, None]
@@ -62,6 +65,48 @@ def test_masked_positions_change_nothing(kind: str) -> None:
     before, after = attention(x, x, causal), attention(changed, changed, causal)
     torch.testing.assert_close(before[:, :4], after[:, :4])
     assert (before[:, 4:] != after[:, 4:]).any(-1).all()
+
+
+@pytest.mark.parametrize("kind", ATTENTIONS)
+def test_hidden_keys_change_nothing(kind: str) -> None:
+    """Other texts of the batch neither; a text without any real token comes out as zeros."""
+    attention, x = make_attention(kind), random_states(3, 9)
+    keys = torch.arange(9) < torch.tensor([9, 5, 0])[:, None]
+    actual = attention(x, x, keys[:, None, None])
+    changed = torch.where(keys.unsqueeze(-1), x, x + 1)
+    torch.testing.assert_close(attention(changed, changed, keys[:, None, None])[keys], actual[keys])
+    torch.testing.assert_close(attention(x[1:2], x[1:2], keys[1:2, None, None])[:, :5], actual[1:2, :5])
+    assert (actual[2] == 0).all()
+
+
+@pytest.mark.parametrize("kind", CAUSAL_KINDS)
+def test_a_causal_mask_hides_later_positions(kind: str) -> None:
+    attention, x = make_attention(kind), random_states(2, 13)
+    mask = CausalMask(torch.ones(2, 13, dtype=torch.bool))
+    before = attention(x, x, mask)
+    changed = torch.cat([x[:, :8], x[:, 8:] + 1], 1)
+    after = attention(changed, changed, mask)
+    torch.testing.assert_close(before[:, :8], after[:, :8])
+    assert (before[:, 8:] != after[:, 8:]).any(-1).all()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CAUSAL_KINDS if kind in ROW_KINDS])
+def test_a_causal_mask_equals_the_dense_one(kind: str) -> None:
+    attention, x = make_attention(kind), random_states(2, 7)
+    mask = CausalMask(torch.arange(7) != torch.tensor([[2], [9]]))
+    torch.testing.assert_close(attention(x, x, mask), attention(x, x, mask.to_dense_mask(7)))
+    tail = attention(x[:, -3:], x, mask)
+    torch.testing.assert_close(tail, attention(x, x, mask)[:, -3:])
+
+
+@pytest.mark.parametrize("kind", CAUSAL_KINDS)
+def test_attending_in_two_steps_equals_one(kind: str) -> None:
+    """Keys and values may be projected piece by piece, as a decoder does."""
+    attention, x = make_attention(kind), random_states(2, 9)
+    pieces = [attention.project_key_values(piece) for piece in (x[:, :0], x[:, :4], x[:, 4:])]
+    key_values = type(pieces[0])(*(torch.cat(parts, -2) for parts in zip(*pieces)))
+    mask = CausalMask(torch.ones(2, 9, dtype=torch.bool))
+    torch.testing.assert_close(attention.attend(x, key_values, mask), attention(x, x, mask))
 
 
 @pytest.mark.parametrize("kind", select_kinds(ATTENTIONS, supports_scores=True))
@@ -80,7 +125,7 @@ def test_scores_are_those_before_the_softmax(kind: str) -> None:
     torch.testing.assert_close(attention(x, x, mask), expected)
 
 
-@pytest.mark.parametrize("kind", ATTENTIONS)
+@pytest.mark.parametrize("kind", ROW_KINDS)
 def test_a_row_that_sees_nothing_is_zero(kind: str) -> None:
     """Also if its neighbors see something; gradients stay finite."""
     attention = make_attention(kind)

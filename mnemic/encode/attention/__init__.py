@@ -1,13 +1,22 @@
 """Attention kinds: ``forward(x, context, mask)``, b n d and b m d → b n d.
 
 ``mask`` is bool, True where a query may attend, and broadcastable to b h n m; a row without any
-visible position comes out as zeros. When ``x`` is the end of ``context``, distances are counted
-from that end. ``mask`` reaches an encoder's layer as b 1 1 m, or b 1 n m where rows differ.
-``supports_cache`` is true of a kind that a decoder can use: it also splits its ``forward`` in two,
-``project_key_values(context)`` and ``attend(x, key_values, mask)``. Where ``supports_packing`` is
-true, ``mask`` may be a ``PackedMask``: packed sequences that attend only to themselves. A kind with
-``supports_scores`` has ``heads`` and ``attention_scores(x, context, mask)``, its scores before the
-softmax, b h n m, -inf where hidden: what a student's attention is compared by.
+visible position comes out as zeros. It reaches an encoder's layer as b 1 1 m. A constructor may
+take ``layer``, the number of its layer from 0, and ``depth``, the number of layers.
+
+What a kind can do is an attribute of its class; one that is missing is False:
+
+- ``supports_context``: ``x`` may be the end of a longer ``context``; distances are counted from
+  that end. Without it both are the same.
+- ``supports_causal``: a decoder can use it. ``mask`` may be a ``CausalMask``, and ``forward`` is
+  split in two, ``project_key_values(context)``, a NamedTuple of tensors that are concatenated on
+  their second to last axis, and ``attend(x, key_values, mask)``.
+- ``supports_cross``: ``x`` may also attend to another text, to which it has no distance.
+- ``supports_rows``: ``mask`` may be b 1 n m, different for each query.
+- ``supports_packing``: ``mask`` may be a ``PackedMask``, packed texts that attend to themselves.
+- ``supports_scores``: it has ``heads`` and ``attention_scores(x, context, mask)``, its scores
+  before the softmax, b h n m, -inf where hidden: what a student's attention is compared by.
+- ``max_length``: the largest number of positions, None if unlimited.
 """
 
 from collections.abc import Callable

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from mnemic.encode.masks import CausalMask, to_dense_mask
 from mnemic.encode.packed import PackedMask, attend_packed
 from mnemic.recipe import ConfigError
 
@@ -53,7 +54,7 @@ class FullAttention(nn.Module):
     same numbers come from plain matmuls, which `torch.func.vmap` can batch on a CPU too.
     """
 
-    supports_cache = True  # of keys and values: a decoder can use it
+    supports_causal = supports_context = supports_rows = supports_cross = True
     supports_scores = True
 
     def __init__(self, width: int, *, heads: int = 4, dropout: float = 0.0, fused: bool = True) -> None:
@@ -72,7 +73,7 @@ class FullAttention(nn.Module):
         """The number of heads."""
         return self.project.heads
 
-    def forward(self, x: Tensor, context: Tensor, mask: Tensor | PackedMask) -> Tensor:
+    def forward(self, x: Tensor, context: Tensor, mask: Tensor | CausalMask | PackedMask) -> Tensor:
         """Attend from ``x`` to ``context``.
 
         ``x`` b n d, ``context`` b m d, ``mask`` broadcastable to b h n m → b n d.
@@ -83,13 +84,13 @@ class FullAttention(nn.Module):
         """Compute the keys and values of a context, once per token in a decoder."""
         return self.project.project_key_values(context)
 
-    def attend(self, x: Tensor, key_values: KeyValues, mask: Tensor | PackedMask) -> Tensor:
+    def attend(self, x: Tensor, key_values: KeyValues, mask: Tensor | CausalMask | PackedMask) -> Tensor:
         """Attend from ``x`` to keys and values that were computed before."""
         query = self.project.project_query(x)
         dropout = self.dropout if self.training else 0.0
         if isinstance(mask, PackedMask):
             return self.project.merge_heads(attend_packed(query, *key_values, mask, dropout))
-        mask = expand_to_four_axes(mask)
+        mask = to_dense_mask(mask, x.shape[1])
         has_visible = mask.any(-1, keepdim=True)  # b h n 1
         if self.fused:
             # Some kernels return NaN for a row without visible positions: unmask it, zero it after.
@@ -101,15 +102,15 @@ class FullAttention(nn.Module):
             mixed = nn.functional.dropout(weights, dropout, training=dropout > 0) @ key_values.values
         return self.project.merge_heads(mixed * has_visible) * has_visible.any(1)  # b n d
 
-    def attention_scores(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
+    def attention_scores(self, x: Tensor, context: Tensor, mask: Tensor | CausalMask) -> Tensor:
         """Return the scores before the softmax, b h n m; -inf at hidden positions."""
         keys = self.project.split_heads(self.project.key(context))
-        return compute_attention_scores(self.project.project_query(x), keys, expand_to_four_axes(mask))
+        return compute_attention_scores(self.project.project_query(x), keys, to_dense_mask(mask, x.shape[1]))
 
-    def attention_weights(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
+    def attention_weights(self, x: Tensor, context: Tensor, mask: Tensor | CausalMask) -> Tensor:
         """Return the attention weights of each query, without dropout: the evidence, b h n m."""
         return compute_attention_weights(
-            self.project.project_query(x), self.project_key_values(context).keys, expand_to_four_axes(mask)
+            self.project.project_query(x), self.project_key_values(context).keys, to_dense_mask(mask, x.shape[1])
         )
 
 
@@ -125,8 +126,3 @@ def compute_attention_weights(query: Tensor, keys: Tensor, mask: Tensor) -> Tens
     """
     scores = compute_attention_scores(query, keys, mask | ~mask.any(-1, keepdim=True))
     return scores.softmax(-1) * mask
-
-
-def expand_to_four_axes(mask: Tensor) -> Tensor:
-    """Add leading axes to a mask until it has four."""
-    return mask[(None,) * (4 - mask.dim())]

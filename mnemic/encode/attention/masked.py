@@ -8,7 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.attention.full import FullAttention, expand_to_four_axes
+from mnemic.encode.attention.full import FullAttention
+from mnemic.encode.masks import expand_to_four_axes
 
 VisibleKeys = Literal["others", "masked", "all"]
 
@@ -23,8 +24,8 @@ class MaskedAttention(nn.Module):
     choice of queries in either, so "others", which sees the words, is the default.
     """
 
+    supports_context = supports_rows = supports_scores = True
     supports_packing = False  # ``mask`` is never a ``PackedMask``
-    supports_scores = True
 
     def __init__(
         self, width: int, *, heads: int = 4, dropout: float = 0.0, fused: bool = True, keys: VisibleKeys = "others"
