@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.attention import FullAttention
-from mnemic.encode.block import AddNorm, EncoderBlock, FeedForward
 from mnemic.encode.masked_layer import MaskedLayer, find_masked_positions
+from mnemic.encode.stacks.block import AddNorm, EncoderBlock, FeedForward
 
 KEY_KINDS = ("others", "masked", "all")
 

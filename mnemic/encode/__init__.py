@@ -23,7 +23,7 @@ from mnemic.encode.positions import POSITIONS
 from mnemic.encode.precision import prepare_for_inference
 from mnemic.encode.ragged import encode_ragged
 from mnemic.encode.recurrent import RECURRENTS, RecurrentEncoder, RecurrentOutput
-from mnemic.encode.stack import DECODERS, STACKS, DecoderStack
+from mnemic.encode.stacks import DECODERS, STACKS, DecoderStack
 from mnemic.encode.texts.bag import Bag
 from mnemic.encode.texts.context_bag import ContextBag
 from mnemic.encode.texts.exact_match import ExactMatch

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from mnemic.encode.embeddings import DEFAULT_EMBEDDINGS
-from mnemic.encode.stack import DECODERS, DecoderOutput, KeyValueCache
+from mnemic.encode.stacks import DECODERS, DecoderOutput, KeyValueCache
 from mnemic.encode.token_encoder import TokenEncoder
 from mnemic.recipe import build
 

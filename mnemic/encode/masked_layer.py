@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.attention import MaskedAttention
-from mnemic.encode.block import Activation, AddNorm, FeedForward
+from mnemic.encode.stacks.block import Activation, AddNorm, FeedForward
 from mnemic.recipe import build
 
 DEFAULT_ATTENTION: Mapping[str, Any] = {"kind": "masked"}

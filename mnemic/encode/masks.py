@@ -19,14 +19,14 @@ class CausalMask(NamedTuple):
     keys: Tensor  # b m, True at real tokens
 
     def to_dense_mask(self, num_queries: int) -> Tensor:
-        """Convert to a dense mask of every query (row) by every context position, b 1 n m."""
+        """Convert to a dense mask of queries by context positions, b 1 n m."""
         positions = torch.arange(self.keys.shape[1], device=self.keys.device)
         is_causal = positions <= positions[len(positions) - num_queries :, None]  # n m
         return self.keys[:, None, None] & is_causal
 
 
 def to_dense_mask(mask: Tensor | CausalMask, num_queries: int) -> Tensor:
-    """Convert any mask but a packed one to one with four axes, broadcastable to b h n m."""
+    """Convert a mask to a dense one with four axes, broadcastable to b h n m."""
     return mask.to_dense_mask(num_queries) if isinstance(mask, CausalMask) else expand_to_four_axes(mask)
 
 

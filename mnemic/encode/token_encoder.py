@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from mnemic.encode.embeddings import EMBEDDINGS
-from mnemic.encode.stack import min_length
+from mnemic.encode.stacks import min_length
 from mnemic.recipe import build
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mnemic.encode.embeddings import DEFAULT_EMBEDDINGS
 from mnemic.encode.packed import MAX_TOKENS_CPU, PackedMask, find_true_positions, group_by_length, has_varlen_kernel
-from mnemic.encode.stack import STACKS, StackContext, real_token_mask
+from mnemic.encode.stacks import STACKS, StackContext, real_token_mask
 from mnemic.encode.token_encoder import TokenEncoder
 from mnemic.recipe import build
 

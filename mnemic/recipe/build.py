@@ -85,7 +85,7 @@ def select_kinds(constructors: Mapping[str, Callable[..., T]], **attributes: Any
 def require_kinds(
     constructors: Mapping[str, Callable[..., T]], spec: Mapping[str, Any], purpose: str, **attributes: Any
 ) -> dict[str, Callable[..., T]]:
-    """Select the kinds with these class attributes; raise if a spec's kind is none of them.
+    """Select kinds by class attributes; raise if a spec's kind lacks them.
 
     ``purpose`` says where the kind cannot be used, such as "in a decoder".
     """

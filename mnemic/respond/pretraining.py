@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.block import Activation
 from mnemic.encode.pooler import Pooler
+from mnemic.encode.stacks.block import Activation
 from mnemic.memory import Reading
 from mnemic.respond.contract import Response
 from mnemic.respond.vocabulary import VocabularyHead

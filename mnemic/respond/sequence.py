@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.embeddings import Embeddings
-from mnemic.encode.stack import DECODERS, KeyValueCache
+from mnemic.encode.stacks import DECODERS, KeyValueCache
 from mnemic.recipe import build
 from mnemic.respond.contract import Response
 from mnemic.respond.next_token import check_tied_width

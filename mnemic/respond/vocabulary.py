@@ -6,7 +6,7 @@ Shapes: b batch, n tokens, m positions, d width, e width of the word vectors, v 
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.block import ACTIVATIONS, Activation
+from mnemic.encode.stacks.block import ACTIVATIONS, Activation
 
 
 class VocabularyHead(nn.Module):

@@ -128,7 +128,7 @@ def test_find_masked_positions_and_gather_rows() -> None:
 
 def test_the_layer_with_all_keys_is_a_block_of_an_encoder() -> None:
     """At masked positions it equals a full encoder block with the same weights."""
-    from mnemic.encode.block import EncoderBlock
+    from mnemic.encode.stacks.block import EncoderBlock
 
     torch.manual_seed(0)
     layer = MaskedLayer(D, attention={"kind": "masked", "keys": "all"}).eval()

@@ -16,7 +16,7 @@ from mnemic.encode import PackedMask, TransformerEncoder, encode_ragged
 from mnemic.encode import packed as kernels
 from mnemic.encode.packed import attend_packed, find_true_positions, group_by_length, group_similar_lengths
 from mnemic.encode.packed import attend_padded as padded_attention
-from mnemic.encode.stack import StackContext
+from mnemic.encode.stacks import StackContext
 
 D, VOCAB = 16, 30
 LENGTHS = [5, 9, 1, 5, 0, 12, 9, 2]

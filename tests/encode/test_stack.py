@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.causal import CausalEncoder
-from mnemic.encode.stack import DecoderStack, EncoderStack, StackContext
+from mnemic.encode.stacks import DecoderStack, EncoderStack, StackContext
 from mnemic.encode.transformer import TransformerEncoder
 
 D = 16

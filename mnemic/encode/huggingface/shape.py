@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from mnemic.encode.attention import FullAttention
-from mnemic.encode.block import ACTIVATIONS as OURS
 from mnemic.encode.embeddings import FactorizedEmbeddings
 from mnemic.encode.huggingface.families import ACTIVATIONS, FAMILIES, Family
 from mnemic.encode.positions import LearnedPositions
+from mnemic.encode.stacks.block import ACTIVATIONS as OURS
 from mnemic.encode.transformer import TransformerEncoder
 from mnemic.recipe import join_words
 from mnemic.recipe.bounds import MAX_NUMBER, MAX_REPEATS

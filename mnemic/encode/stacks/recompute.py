@@ -1,4 +1,4 @@
-"""Decoders that run again over all tokens so far, where nothing can be kept of earlier ones.
+"""Decoders without a cache of keys: they run again over all tokens so far.
 
 Shapes: b batch, n new tokens, m tokens so far, d width.
 """
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.masks import CausalMask
-from mnemic.encode.stack import DecoderOutput
+from mnemic.encode.stacks.decoder import DecoderOutput
 from mnemic.recipe import ConfigError
 
 
@@ -43,7 +43,7 @@ class RecomputingDecoder(nn.Module):
         return EmbeddingCache(embeddings, embeddings.new_zeros(embeddings.shape[:2], dtype=torch.bool))
 
     def forward(self, x: Tensor, mask: Tensor, cache: EmbeddingCache | None = None) -> DecoderOutput:
-        """Run all layers on the tokens of the cache and new ones; return the new states.
+        """Run all layers on cached and new tokens; return the new states.
 
         ``x`` b n d, ``mask`` b n.
         """

@@ -1,0 +1,16 @@
+"""Stacks of Transformer layers: encoders (``STACKS``) and causal decoders (``DECODERS``).
+
+An encoder has ``forward(x, mask, context=None)``, b n d → b n d, zeros at padding, and
+``iterate_layers``, the input of the first layer and then the output of each. A decoder has
+``forward(x, mask, cache=None)`` and ``empty_cache``; it returns states and the extended cache.
+"""
+
+from collections.abc import Callable
+
+from torch import nn
+
+from mnemic.encode.stacks.decoder import DecoderOutput, DecoderStack, KeyValueCache
+from mnemic.encode.stacks.encoder import EncoderStack, StackContext, min_length, real_token_mask
+
+STACKS: dict[str, Callable[..., nn.Module]] = {"encoder": EncoderStack}
+DECODERS: dict[str, Callable[..., nn.Module]] = {"transformer": DecoderStack}
