@@ -26,7 +26,7 @@ class CausalMask(NamedTuple):
 
 
 def to_dense_mask(mask: Tensor | CausalMask, num_queries: int) -> Tensor:
-    """Convert a mask to a dense one with four axes, broadcastable to b h n m."""
+    """Convert a mask to a dense one, broadcastable to b h n m."""
     return mask.to_dense_mask(num_queries) if isinstance(mask, CausalMask) else expand_to_four_axes(mask)
 
 
