@@ -110,7 +110,7 @@ def test_lines_that_begin_with_their_label(tmp_path: Path) -> None:
     path = write(tmp_path / "stsa.fine.train", "4 a gorgeous , witty movie .\r\n\n0 dull\n")
     expected = [LabeledExample("a gorgeous , witty movie .", None, "4"), LabeledExample("dull", None, "0")]
     assert read_label_first(path) == expected
-    with pytest.raises(TextError, match="if each line is a label, a blank and a text, set data.label_first=true"):
+    with pytest.raises(TextError, match=r"if each line is a label, a blank and a text, set data\.label_first=true"):
         read_labeled(path, {}, paired=False)
     with pytest.raises(TextError, match=r"train, line 2: 'lovely'; expected a label, a blank and a text"):
         read_label_first(write(path, "1 good\nlovely\n"))

@@ -30,7 +30,7 @@ class ClassFiles(WindowFiles):
     """Texts with a class or number each, from .tsv, .csv or .jsonl files.
 
     Tables have a header. ``columns`` names other columns than the usual ones; numbers from 1 are
-    for a file without a header, such as CoLA's ``{ text = 4, label = 2 }``. With ``label_first`` the
+    for a file without a header, such as CoLA's ``{ text = 4, label = 2 }``. With ``label_first``
     files have no columns: each line is a label, a blank and a text, as in SST-5. ``metric`` selects
     the best weights.
     """
