@@ -169,7 +169,7 @@ def measure_depths(row: AttentionRow, scale: Scale, device: str) -> dict[str, fl
     return saved
 
 
-def fit_slope(cells: Sequence[Cell], key: str) -> float | None:
+def fit_slope(cells: Sequence[Mapping[str, Any]], key: str) -> float | None:
     """Fit the power of the length by which a cost grows; None with fewer than two long lengths."""
     points = [(cell["tokens"], cell[key]) for cell in cells if cell["tokens"] >= FIRST_OF_SLOPE and cell.get(key)]
     if len(points) < 2:

@@ -63,7 +63,9 @@ def format_costs(result: Mapping[str, Any], device: str) -> tuple[list[str], Lin
 def depth_headers(result: Mapping[str, Any], device: str) -> list[str]:
     """Return the header of memory by number of layers, if it was measured."""
     cells = [cell for row in result["rows"] for cell in lengths_of(row, device)]
-    depths = next((cell["saved_mib_by_depth"] for cell in cells if "saved_mib_by_depth" in cell), {})
+    depths: Mapping[str, float] = next(
+        (cell["saved_mib_by_depth"] for cell in cells if "saved_mib_by_depth" in cell), {}
+    )
     return [f">MiB with {' / '.join(depths)} layers"] if depths else []
 
 

@@ -24,8 +24,9 @@ def save_table(table: AttentionTable, folder: Path) -> dict[str, Any]:
     columns = {name: describe_column(name, table) for name in table.selected_columns}
     rows = [describe_row(row, table, folder, finished) for row in table.selected_rows.values()]
     baseline = next((row for row in rows if row["name"] == BASELINE), None)
-    for row in rows if baseline else ():
-        add_differences(row, baseline)
+    if baseline is not None:
+        for row in rows:
+            add_differences(row, baseline)
     all_runs = [run for row in rows for cell in row["cells"].values() for run in cell.get("runs", ())]
     hardware = [line["hardware"] for line in read_rows(folder / CELLS_FILE) if "hardware" in line]
     sources = (folder / DATA_FOLDER).glob(f"*/{SOURCE_FILE}")
