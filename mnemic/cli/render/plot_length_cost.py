@@ -1,4 +1,4 @@
-"""Plot time and memory against the length of a text, one line per kind of attention."""
+"""Plot time and memory against the length of a text, one line per row."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -79,7 +79,7 @@ def draw_panel(
 
 
 def add_legend(axes: Any, ordered_axes: Any) -> None:
-    """Add a legend to the right of a panel, in the order of another panel's right ends.
+    """Add a legend beside a panel, in the order of another panel's lines.
 
     Lines that reach further come after shorter ones of steeper growth.
     """

@@ -1,4 +1,4 @@
-"""Reader of labeled texts in tables (.tsv, .csv), JSON lines (.jsonl) and lines of label and text.
+"""Reader of labeled texts in tables (.tsv, .csv), JSON lines (.jsonl) and plain lines.
 
 GLUE's .tsv files have no quoting: a ``"`` is a character like any other. Their columns differ by
 task, MRPC's start with a byte order mark, and CoLA's have no header.

@@ -1,4 +1,4 @@
-"""The columns of the table of attention: what each trains on, and the recipe of each cell."""
+"""The columns of the table of attention, and the recipe of each cell."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,8 +24,8 @@ FILES = {"validation_file": "validation", "test_file": "test"}  # of all sources
 LENGTH = "{length}"  # in a row's spec: the tokens of a column
 
 
-class Column(NamedTuple):
-    """A column that networks are trained for; ``{length}`` in its title is its number of tokens."""
+class TrainedColumn(NamedTuple):
+    """A column that networks are trained for; its title may have ``{length}``."""
 
     title: str
     recipe: str  # whose model and objective it has
@@ -38,19 +38,19 @@ class Column(NamedTuple):
 
 
 COLUMNS = {
-    "perplexity": Column(
+    "perplexity": TrainedColumn(
         "perplexity a word at {length}", "transformer-words", "enwiki", {"kind": "language-modeling"}, is_causal=True
     ),
-    "masked-words": Column(
+    "masked-words": TrainedColumn(
         "masked words, loss", "bert-pretrain", "enwiki", {**FILES, "kind": "corpus"},
         metric="loss", unit="nats", decimals=3,
     ),
-    "imdb": Column("IMDB, accuracy", "bert-classes", "imdb", {**FILES, "kind": "classes"}, unit="%"),
-    "sst5": Column("SST-5, accuracy", "bert-classes", "sentences", {**FILES, "kind": "classes"}, unit="%"),
-    "copies-256": Column(
+    "imdb": TrainedColumn("IMDB, accuracy", "bert-classes", "imdb", {**FILES, "kind": "classes"}, unit="%"),
+    "sst5": TrainedColumn("SST-5, accuracy", "bert-classes", "sentences", {**FILES, "kind": "classes"}, unit="%"),
+    "copies-256": TrainedColumn(
         "copies at 256, accuracy", "transformer-words", "", {"kind": "copies"}, is_causal=True, unit="%"
     ),
-    "copies-1024": Column(
+    "copies-1024": TrainedColumn(
         "copies at 1,024, accuracy", "transformer-words", "", {"kind": "copies"}, is_causal=True, unit="%"
     ),
 }  # fmt: skip
@@ -94,7 +94,7 @@ def find_reason(row: AttentionRow, name: str) -> str:
 
 
 def find_missing_data(name: str) -> str:
-    """Say which kind of data of a column this version does not have; empty if none."""
+    """Say which kind of data of a column is not there; empty if none."""
     kind = kind_name(COLUMNS[name].data)
     return "" if kind in DATASETS else f"this version has no data of kind {kind!r}"
 
@@ -133,7 +133,7 @@ def build_encode(row: AttentionRow, scale: Scale, max_tokens: int, is_causal: bo
 
 
 def build_stack_spec(row: AttentionRow, scale: Scale, max_tokens: int, *, is_causal: bool = False) -> dict[str, Any]:
-    """Build the spec of a row's stack, with those of the scale's sizes that its kind has."""
+    """Build the spec of a row's stack, with the scale's sizes that its kind has."""
     spec, stacks = (row.decoder or {}, DECODERS) if is_causal else (row.stack, STACKS)
     common = {"depth": scale.depth, "heads": scale.heads, "norm": scale.norm, "dropout": scale.dropout}
     attention = fill_length(row.attention, max_tokens)

@@ -88,7 +88,9 @@ def measure_length(
     earlier: Mapping[str, Sequence[Cell]],
     cells: dict[str, Cell],
 ) -> Iterator[str]:
-    """Measure rows in turns at one length into ``cells``; yield a row's name before each pass.
+    """Measure rows in turns at one length; yield a row's name before each pass.
+
+    The results go into ``cells``.
 
     ``earlier`` has the cells of each row at shorter lengths: a pass that would be over budget is
     left out, with the reason. The median of several passes is not that of the first, slow one.
@@ -119,7 +121,7 @@ def measure_length(
 
 
 def find_budget_reason(earlier: Sequence[Cell], length: int, settings: CostSettings) -> str:
-    """Say why a pass of this length is left out; empty if it is within the budgets.
+    """Say why a pass of this length is left out; empty if it is not.
 
     A cost is predicted from the growth between the last two lengths, at most with the square.
     """
@@ -170,7 +172,10 @@ def measure_depths(row: AttentionRow, scale: Scale, device: str) -> dict[str, fl
 
 
 def fit_slope(cells: Sequence[Mapping[str, Any]], key: str) -> float | None:
-    """Fit the power of the length by which a cost grows; None with fewer than two long lengths."""
+    """Fit the power of the length by which a cost grows.
+
+    None with fewer than two long lengths.
+    """
     points = [(cell["tokens"], cell[key]) for cell in cells if cell["tokens"] >= FIRST_OF_SLOPE and cell.get(key)]
     if len(points) < 2:
         return None

@@ -32,7 +32,7 @@ def format_title(column: Mapping[str, Any]) -> str:
 
 
 def format_cell(cell: Mapping[str, Any], column: Mapping[str, Any]) -> str:
-    """Format a mean, with its deviation over several seeds; a dash where there is a reason."""
+    """Format a mean with its deviation over seeds; a dash without one."""
     if "reason" in cell:
         return DASH
     spread = f" ± {cell['std']:.{column['decimals']}f}" if len(cell["runs"]) > 1 else ""

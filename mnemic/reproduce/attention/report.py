@@ -108,10 +108,10 @@ def describe_cost(row: AttentionRow, cells: Sequence[Mapping[str, Any]]) -> dict
 
 
 def add_differences(row: dict[str, Any], baseline: Mapping[str, Any]) -> None:
-    """Add to each cell of a row its difference from the baseline, over the same seeds."""
+    """Add to each cell of a row its difference from the baseline, seed by seed."""
     for name, cell in row["cells"].items():
         if "mean" in cell and "mean" in baseline["cells"][name]:
             pairs = zip(cell["runs"], baseline["cells"][name]["runs"])
-            differences = [run["value"] - other["value"] for run, other in pairs]
+            differences = [run["value"] - peer["value"] for run, peer in pairs]
             spread = stdev(differences) if len(differences) > 1 else 0.0
             cell["difference"] = {"mean": mean(differences), "std": spread}

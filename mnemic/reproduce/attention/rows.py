@@ -1,4 +1,4 @@
-"""The rows of the table of attention: a kind of attention or a stack, and what it cannot do."""
+"""The rows of the table of attention: kinds of attention and stacks of layers."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -47,12 +47,12 @@ class AttentionRow:
         tables: dict[str, Mapping[str, Any]] = {"attention": ATTENTIONS, "stack": STACKS, "positions": POSITIONS}
         specs = {"attention": self.attention, "stack": self.stack, "positions": self.positions}
         missing = [
-            f"{part} of kind {kind_name(spec)!r}" for part, spec in specs.items() if kind_name(spec) not in tables[part]
+            f"{key} of kind {kind_name(spec)!r}" for key, spec in specs.items() if kind_name(spec) not in tables[key]
         ]
         return missing + [f"the recipe {name!r}" for name in self.recipes.values() if name not in recipe_names()]
 
     def list_abilities(self) -> dict[str, bool]:
-        """List what its kind of attention can do, or whether its own stack can be causal."""
+        """List what its attention can do, or whether its own stack is causal."""
         if kind_name(self.stack) not in ("encoder", "reversible"):
             return {"causal": self.decoder is not None}
         attention = kind_of(ATTENTIONS, self.attention)
@@ -68,7 +68,7 @@ def load_rows() -> dict[str, AttentionRow]:
 
 
 def select_rows(names: Sequence[str]) -> dict[str, AttentionRow]:
-    """Select rows by name, all without names; raise if one is unknown or its parts are missing."""
+    """Select rows by name, all without names; raise if their parts are missing."""
     rows = load_rows()
     if unknown := [name for name in names if name not in rows]:
         hint = did_you_mean(unknown[0], rows)

@@ -105,12 +105,10 @@ def load_scale(name: str, sets: Sequence[str] = ()) -> Scale:
     for text in sets:
         spec = override(spec, *parse_assignment(text))
     scale = construct(Scale, spec, name=f"scale {name}")
-    for known, table, part in (
-        (scales[name]["columns"], scale.columns, "columns"),
-        (scales[name]["sources"], scale.sources, "sources"),
-    ):
-        if unknown := [key for key in table if key not in known]:
+    for key in ("columns", "sources"):
+        known = scales[name][key]
+        if unknown := [name for name in getattr(scale, key) if name not in known]:
             hint = did_you_mean(unknown[0], known)
-            raise ConfigError(f"{part} has no {unknown[0]!r}{hint}; it has {join_words(known)}")
+            raise ConfigError(f"{key} has no {unknown[0]!r}{hint}; it has {join_words(known)}")
     _ = scale.cost_settings, *map(scale.column_settings, scale.columns), *map(scale.source_size, scale.sources)
     return scale

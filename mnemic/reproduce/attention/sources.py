@@ -1,4 +1,4 @@
-"""The texts of a table of attention: samples of the user's files, in one form, made once.
+"""Write the texts of a table of attention: samples of the user's files.
 
 A source is written below the table's folder with a file that says what it was made of, so that the
 same table never learns from other files.
@@ -36,8 +36,8 @@ LOCK_TIMEOUT_S = 3600.0  # while another process writes the same texts
 TextRows = Iterable[dict[str, Any]]
 
 
-class Source(NamedTuple):
-    """A folder of the user's files: its option, the names of its files, and their reader."""
+class SourceFiles(NamedTuple):
+    """A folder of the user's files: its option, their names and their reader."""
 
     option: str
     title: str
@@ -60,9 +60,9 @@ def read_classes(path: Path) -> TextRows:
 
 
 SOURCES = {
-    "enwiki": Source("--data", "long documents", (("train",), (), ("test", "valid")), read_documents),
-    "imdb": Source("--classes", "reviews with their class", (("train",), (), ("test",)), read_classes),
-    "sentences": Source(
+    "enwiki": SourceFiles("--data", "long documents", (("train",), (), ("test", "valid")), read_documents),
+    "imdb": SourceFiles("--classes", "reviews with their class", (("train",), (), ("test",)), read_classes),
+    "sentences": SourceFiles(
         "--sentences", "SST-5",
         (("stsa.fine.train", "train"), ("stsa.fine.dev", "valid", "dev"), ("stsa.fine.test", "test")), read_classes,
     ),
@@ -70,16 +70,16 @@ SOURCES = {
 
 
 def find_source_files(name: str, folder: str) -> dict[str, Path]:
-    """Find the files of a source by split; raise a TextError that names what is missing."""
+    """Find the files of a source by split; raise if one is missing."""
     source, paths = SOURCES[name], {}
     root = Path(folder).expanduser()
     if not root.is_dir():
         raise TextError(f"no folder {str(root)!r} with {source.title}: see {source.option}")
     names = [path.name for path in root.iterdir() if path.is_file()]
     for split, prefixes in zip(SPLITS, source.files):
-        found = [prefix for prefix in prefixes if any(file.startswith(prefix) for file in names)]
-        if prefixes and (found or split != "validation"):
-            paths[split] = find_file(folder, (found or prefixes)[0])
+        matches = [prefix for prefix in prefixes if any(file.startswith(prefix) for file in names)]
+        if prefixes and (matches or split != "validation"):
+            paths[split] = find_file(folder, (matches or prefixes)[0])
     return paths
 
 
@@ -94,14 +94,14 @@ def prepare_sources(folders: Mapping[str, str], columns: Iterable[str], scale: S
     with wait_for_lock(root / ".lock"):
         for name, folder in folders.items():
             metadata[name] = write_source(name, folder, scale.source_size(name), root / name)
-        made = SourceFolders(root)
-        if "perplexity" in columns and not made.words.is_dir():
+        prepared = SourceFolders(root)
+        if "perplexity" in columns and not prepared.words.is_dir():
             vocab = scale.source_size(COLUMNS["perplexity"].source).vocab
             files = LanguageModelFiles(folder=str(root / "enwiki"), validation_file="validation", vocab=vocab)
-            files.save_encoded(made.words)
-        if "masked-words" in columns and not made.sequences.is_dir():
+            files.save_encoded(prepared.words)
+        if "masked-words" in columns and not prepared.sequences.is_dir():
             options = {**COLUMNS["masked-words"].data, **scale.column_settings("masked-words").data}
-            options |= made.data_of("masked-words", scale)
+            options |= prepared.data_of("masked-words", scale)
             construct(CorpusFiles, {k: v for k, v in options.items() if k != "kind"}, name="corpus").load_sequences()
     return metadata
 
@@ -118,7 +118,7 @@ def wait_for_lock(path: Path) -> Iterator[None]:
 
 
 def write_source(name: str, folder: str, size: SourceSize, target: Path) -> dict[str, Any]:
-    """Write the sampled texts of a source once; raise if they are of other files or sizes."""
+    """Write the sampled texts of a source; raise if others are there."""
     paths = find_source_files(name, folder)
     metadata = {
         "sha256": {split: hash_file(path) for split, path in paths.items()},
@@ -143,7 +143,10 @@ def write_source(name: str, folder: str, size: SourceSize, target: Path) -> dict
 
 
 def read_splits(name: str, paths: Mapping[str, Path], size: SourceSize) -> dict[str, list[dict[str, Any]]]:
-    """Read and sample the splits of a source; without a validation file it is a tenth of train."""
+    """Read and sample the splits of a source.
+
+    Without a validation file, validation is a tenth of train.
+    """
     limits = {"train": size.train, "validation": 0, "test": size.test}
     rows = {split: sample_rows(SOURCES[name].read(path), limits[split], name) for split, path in paths.items()}
     if "validation" not in rows:

@@ -127,7 +127,7 @@ class AttentionTable:
 
 
 class TableCell(NamedTuple):
-    """A row in a column with a seed, and the recipe that it is trained with."""
+    """A row in a column with a seed, and its recipe."""
 
     row: str
     column: str
@@ -142,7 +142,7 @@ class TableCell(NamedTuple):
 
 
 class TableStep(NamedTuple):
-    """The progress of a table: a step of a cell, or a pass that is measured."""
+    """The progress of a table: a step of a cell, or a measured pass."""
 
     cell: str
     number: int  # of the cell, from 0
@@ -153,7 +153,7 @@ class TableStep(NamedTuple):
 
 
 def list_cells(table: AttentionTable, root: Path, hashes: Mapping[str, str]) -> list[TableCell]:
-    """List all cells to train, column by column, so that a part of a table can be compared."""
+    """List all cells to train, column by column: part of a table can be compared."""
     cells = []
     for column in (name for name in table.selected_columns if not table.find_reason_of_column(name)):
         for seed in table.seeds_of(column):
@@ -238,7 +238,7 @@ def evaluate_cell(cell: TableCell, run: Path, device: str) -> dict[str, Any]:
 
 
 def fill_cost(table: AttentionTable, folder: Path, device: str, number: int, total: int) -> Iterator[TableStep]:
-    """Measure the missing lengths of all rows on a device, the baseline with each of them."""
+    """Measure the missing lengths of rows on a device, always beside the baseline."""
     rows = {name: row for name, row in table.selected_rows.items() if not find_reason(row, COST)}
     lengths, label = table.scale.cost_settings.lengths, f"{COST}-{device.partition(':')[0]}"
     fingerprint = hash_cost(table.scale)
@@ -262,7 +262,7 @@ def fill_cost(table: AttentionTable, folder: Path, device: str, number: int, tot
 
 
 def load_cost(folder: Path, label: str, fingerprint: str) -> dict[str, dict[int, CostCell]]:
-    """Load the cost of each row by length; raise if it was measured with other settings."""
+    """Load the cost of each row by length; raise if the settings were others."""
     costs: dict[str, dict[int, CostCell]] = {}
     for line in read_rows(folder / CELLS_FILE):
         if line["cell"] == label:
