@@ -1,6 +1,6 @@
-"""Read word vectors from a text file, plain, .gz or .xz: a word and its numbers per line.
+"""Read word vectors from a text file: a word and its numbers per line.
 
-This is how GloVe comes, and how word2vec, fastText and gensim write vectors as text; then the first
+The file may be plain, .gz or .xz. This is how GloVe comes, and how word2vec, fastText and gensim write vectors as text; then the first
 line says how many there are, and how wide. A word may have blanks in it: the last d fields of a
 line are numbers.
 
@@ -18,13 +18,13 @@ from torch import Tensor
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.data.corpora.read_documents import decode_line, read_raw_lines
 
-WORDS_PER_PART = 10_000
+WORDS_PER_CHUNK = 10_000
 EXPECTED_LINE = "a line is a word and its numbers, with one blank between them"
 BINARY_HINT = "a binary file becomes text by gensim's save_word2vec_format(FILE, binary=False)"
 
 
 def read_vector_lines(path: Path) -> Iterator[tuple[tuple[str, ...], Tensor]]:
-    """Yield the words and vectors (n d) of a text file, part by part."""
+    """Yield the words and vectors (n d) of a text file, chunk by chunk."""
     lines = ((number, decode_line(line, number, path)) for number, line in read_raw_lines(path))
     lines = ((number, line.rstrip(" \r\n")) for number, line in lines)
     first = next(lines, None)
@@ -34,10 +34,10 @@ def read_vector_lines(path: Path) -> Iterator[tuple[tuple[str, ...], Tensor]]:
     width = width or first[1].count(" ")
     if not width:
         raise CheckpointError(f"{path}:1: {first[1][:40]!r} came; {EXPECTED_LINE}; {BINARY_HINT}")
-    part, num_read = [first] if num_words is None else [], 0
-    while part := [*part, *islice(lines, WORDS_PER_PART - len(part))]:
-        yield parse_lines(part, width, path)
-        num_read, part = num_read + len(part), []
+    chunk, num_read = [first] if num_words is None else [], 0
+    while chunk := [*chunk, *islice(lines, WORDS_PER_CHUNK - len(chunk))]:
+        yield parse_lines(chunk, width, path)
+        num_read, chunk = num_read + len(chunk), []
     if num_words not in (None, num_read) or not num_read:
         raise CheckpointError(f"{path} announces {num_words} words, and has {num_read}; fetch it again")
 

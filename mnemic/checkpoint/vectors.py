@@ -1,4 +1,4 @@
-"""Save, verify and load word vectors. A folder of them is plain files:
+"""Save, verify and load word vectors. A folder of them has plain files:
 
     vectors.json           how they were made, and the SHA-256 of the other files
     words.json             the words, most frequent first, and how often each occurs
@@ -80,17 +80,15 @@ def load_vectors(path: Path) -> VectorTable:
     """Load word vectors from a folder, or from a text file, and verify them."""
     if is_vector_folder(path):
         return load_vector_folder(path)
-    words: dict[str, None] = {}
-    chunks = []
-    for chunk in iterate_vectors(path):
-        rows = [row for row, word in enumerate(chunk.words) if word not in words]  # the first of equal words counts
-        words |= dict.fromkeys(chunk.words)
-        chunks.append(chunk.vectors[rows])
-    return VectorTable(tuple(words), torch.cat(chunks))
+    chunks = list(iterate_vectors(path))
+    rows: dict[str, int] = {}
+    for row, word in enumerate(word for chunk in chunks for word in chunk.words):
+        rows.setdefault(word, row)  # the first of equal words counts
+    return VectorTable(tuple(rows), torch.cat([chunk.vectors for chunk in chunks])[list(rows.values())])
 
 
 def iterate_vectors(path: Path) -> Iterator[VectorTable]:
-    """Yield the word vectors of a folder or a text file, part by part."""
+    """Yield the word vectors of a folder or a text file, chunk by chunk."""
     if is_vector_folder(path):
         yield load_vector_folder(path)
     elif path.is_file():
@@ -123,7 +121,9 @@ def load_vector_folder(folder: Path) -> VectorTable:
                 "restore it from a copy, or train again with --fresh"
             )
     content, tensors = read_json(folder / WORDS, error=CheckpointError), read_tensors(folder / VECTORS)
-    words, counts, vectors = content.get("words"), content.get("counts"), tensors.get(TENSOR_NAME)
+    words: Any = content.get("words")
+    counts: Any = content.get("counts")
+    vectors = tensors.get(TENSOR_NAME)
     if not is_list_of(words, str) or not is_list_of(counts, int) or len({*words}) < len(words):
         raise CheckpointError(f"{folder / WORDS} does not hold 'words', each once, and their 'counts'")
     if vectors is None or vectors.dim() != 2 or len(vectors) != len(words) or len(counts) not in (0, len(words)):

@@ -46,7 +46,7 @@ def hide_flag_types(command: Any, context: typer.Context) -> None:
 
 
 class CommandGroup(TyperGroup):
-    """A group in which a command may have two words, such as ``train vectors`` beside ``train``."""
+    """A group whose commands may have two words: ``train vectors`` beside ``train``."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = " ".join(args[:2])

@@ -58,7 +58,7 @@ def fill_embeddings(network: Any, model: Mapping[str, Any], tokenizer: Tokenizer
 
 
 def find_word_table(network: Any, vocab: int) -> nn.Parameter:
-    """Find the embedding of the encoder (v d); an error if it has no single one of words alone."""
+    """Find the embedding of the encoder: v d; it has to be the only one, of words alone."""
     encode = network.encode
     if not encode.reads_texts:
         return encode.embeddings.tokens
@@ -77,16 +77,16 @@ def select_vectors(path: Path, tokenizer: Tokenizer, width: int) -> dict[int, Wo
     the most frequent one.
     """
     selected: dict[int, WordVector] = {}
-    for part in iterate_vectors(path):
-        if part.width != width:
+    for chunk in iterate_vectors(path):
+        if chunk.width != width:
             raise ConfigError(
-                f"the vectors of {path} have a width of {part.width}, the embedding of this network {width}: set "
-                f"model.width={part.width}, or train vectors with --width {width}"
+                f"the vectors of {path} have a width of {chunk.width}, the embedding of this network {width}: set "
+                f"model.width={chunk.width}, or train vectors with --width {width}"
             )
-        for token_id, index in match_words(tokenizer, part.words):
-            word, known = part.words[index], selected.get(token_id)
+        for token_id, index in match_words(tokenizer, chunk.words):
+            word, known = chunk.words[index], selected.get(token_id)
             if known is None or (known.word != word and tokenizer.decode([token_id]).strip() == word):
-                selected[token_id] = WordVector(word, part.vectors[index].clone())
+                selected[token_id] = WordVector(word, chunk.vectors[index].clone())
     if not selected:
         raise ConfigError(f"no token of this network's {len(tokenizer):,} is a word of {path}; give other vectors")
     return selected

@@ -81,9 +81,9 @@ def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, devi
         for report in steps:
             if start is None:
                 start = (report.phase, report.step - 1)
-                for rows in fills:
+                for fill in fills:
                     source = recipe["model"]["init_vectors"]
-                    print_status(f"word vectors of {source}: {rows.filled:,} of {rows.rows:,} rows of the embedding")
+                    print_status(f"word vectors of {source}: {fill.filled:,} of {fill.rows:,} rows of the embedding")
                 if start != (0, 0):
                     print_status(f"going on with {folder}: phase {report.phase + 1}, step {report.step - 1}")
             show_step(bars, report)

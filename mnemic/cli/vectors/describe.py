@@ -18,6 +18,7 @@ def describe_vectors(folder: Path) -> None:
     from mnemic.checkpoint.vectors import load_vectors
 
     table = load_vectors(folder)
+    neighbors = list_neighbors(table)
     files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     report = {
         "vectors": str(folder),
@@ -26,7 +27,7 @@ def describe_vectors(folder: Path) -> None:
         "width": table.width,
         "card": table.card,
         "files": files,
-        "neighbors": list_neighbors(table),
+        "neighbors": neighbors,
     }
     print_json(report)
     corpus, versions = table.card["corpus"], table.card["versions"]
@@ -40,7 +41,7 @@ def describe_vectors(folder: Path) -> None:
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }
     print_text("\n".join(f"{name:<12} {value}" for name, value in facts.items()))
-    print_neighbors(report["neighbors"])
+    print_neighbors(neighbors)
 
 
 def list_neighbors(table: "VectorTable") -> Neighbors:

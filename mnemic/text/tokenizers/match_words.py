@@ -18,7 +18,7 @@ def match_words(tokenizer: Tokenizer, words: Sequence[str]) -> Iterator[tuple[in
         texts = [form.format(word) for word in words]
         start = len(form) - len(FORMS[0])
         for index, ids in enumerate(tokenizer.encode_batch(texts)):
-            if len(ids) != 1 or ids[0] in skipped:
+            if len(ids) != 1 or ids[0] in skipped or not words[index].strip():
                 continue
             # "dog," is no word, though a tokenizer of words drops its comma.
             if tokenizer.encode(texts[index], special=False).offsets == [(start, len(texts[index]))]:

@@ -1,4 +1,4 @@
-"""The protocol of all ways to learn word vectors, and the words that they learn from.
+"""The protocol of all ways to learn word vectors, and what they learn from.
 
 Shapes: n words, d width.
 """

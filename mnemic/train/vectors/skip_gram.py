@@ -30,7 +30,7 @@ class SkipGram:
     program, with its threshold; the paper has another formula, and 1e-5.
     """
 
-    packages = ("gensim", "numpy")
+    packages: tuple[str, ...] = ("gensim", "numpy")
 
     def __init__(
         self,

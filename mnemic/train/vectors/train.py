@@ -1,4 +1,4 @@
-"""Train word vectors on a corpus: count its words, learn, and say how it was done."""
+"""Train word vectors on a corpus: count its words, learn, and write a card."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -71,9 +71,9 @@ def select_words(counts: Mapping[str, int], min_count: int) -> dict[str, int]:
     """Select the words that are frequent enough, in the order of frequency, then alphabetical."""
     selected = sorted((-count, word) for word, count in counts.items() if count >= min_count)
     if not selected:
-        most = max(counts.values(), default=0)
+        max_count = max(counts.values(), default=0)
         raise ConfigError(
-            f"no word of the corpus occurs {min_count} times, the most frequent one {most}: "
+            f"no word of the corpus occurs {min_count} times, the most frequent one {max_count}: "
             "give more documents, or a smaller min_count"
         )
     return {word: -count for count, word in selected}
