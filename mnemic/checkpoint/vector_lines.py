@@ -1,8 +1,8 @@
 """Read word vectors from a text file: a word and its numbers per line.
 
-The file may be plain, .gz or .xz. This is how GloVe comes, and how word2vec, fastText and gensim write vectors as text; then the first
-line says how many there are, and how wide. A word may have blanks in it: the last d fields of a
-line are numbers.
+The file may be plain, .gz or .xz. This is how GloVe comes, and how word2vec, fastText and gensim
+write vectors as text; then the first line says how many there are, and how wide. A word may have
+blanks in it: the last d fields of a line are numbers.
 
 Shapes: n words, d width.
 """
@@ -43,7 +43,7 @@ def read_vector_lines(path: Path) -> Iterator[tuple[tuple[str, ...], Tensor]]:
 
 
 def read_header(line: str) -> tuple[int | None, int]:
-    """Read the number of words and their width, if this line says them; else None and 0."""
+    """Read the number and width of the vectors from a header; else None and 0."""
     fields = line.split(" ")
     if len(fields) == 2 and all(field.isascii() and field.isdecimal() for field in fields):
         return int(fields[0]), int(fields[1])

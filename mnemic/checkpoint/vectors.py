@@ -135,5 +135,5 @@ def load_vector_folder(folder: Path) -> VectorTable:
 
 
 def is_list_of(value: Any, item_type: type) -> bool:
-    """Return whether a value from a JSON file is a list of items of one type."""
+    """Return whether a value is a list of items of one type."""
     return isinstance(value, list) and all(type(item) is item_type for item in value)

@@ -35,10 +35,7 @@ def test_vectors_are_learned_described_and_replaced_on_request(documents: Path, 
     first = (tmp_path / "vectors" / VECTORS).read_bytes()
     again = run(*command, "--fresh")
     assert again.code == 0
-    assert (
-        f"next:\n  mnemic train bert-classes --data DIR --set model.width=16 --set model.init_vectors={tmp_path}"
-        in (again.out)
-    )
+    assert f"--set model.width=16 --set model.init_vectors={tmp_path / 'vectors'}" in again.out
     assert (tmp_path / "vectors" / VECTORS).read_bytes() == first
     assert run(*command, "--fresh", "--seed", 1).code == 0
     assert (tmp_path / "vectors" / VECTORS).read_bytes() != first
@@ -71,12 +68,23 @@ def test_a_classifier_starts_from_them_and_says_how_many_rows(documents: Path, t
     assert theirs.json["vectors"] == {"filled": 1, "rows": 8}
     plain = run(*command, "--out", tmp_path / "plain")
     assert "vectors" not in plain.json
-    narrow = run(
-        *command, *sets(f"model.init_vectors={tmp_path / 'vectors'}", "model.width=8"), "--out", tmp_path / "n"
-    )
-    assert narrow.code == 2
-    assert "have a width of 16, the embedding of this network 8" in narrow.err
-    assert not (tmp_path / "n" / "checkpoint").exists()
+    narrow = sets(f"model.init_vectors={tmp_path / 'vectors'}", "model.width=8")
+    refused = run(*command, *narrow, "--out", tmp_path / "narrow")
+    assert refused.code == 2
+    assert "have a width of 16, the embedding of this network 8" in refused.err
+    assert not (tmp_path / "narrow" / "checkpoint").exists()
+
+
+def test_another_hash_seed_gives_the_same_files(
+    documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in ("1", "2"):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        process = start("train", "vectors", "--data", documents, "--out", tmp_path / seed, *SMALL)
+        assert process.wait(timeout=60) == 0
+        process.communicate()
+    for name in (CARD, WORDS, VECTORS):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 
 
 def test_ctrl_c_leaves_nothing_behind(documents: Path, tmp_path: Path) -> None:
