@@ -9,8 +9,14 @@ from collections.abc import Callable
 
 from torch import nn
 
+from mnemic.encode.stacks.binary_tree import BinaryTreeDecoder, BinaryTreeStack
 from mnemic.encode.stacks.decoder import DecoderOutput, DecoderStack, KeyValueCache
 from mnemic.encode.stacks.encoder import EncoderStack, StackContext, min_length, real_token_mask
+from mnemic.encode.stacks.star import StarStack
 
-STACKS: dict[str, Callable[..., nn.Module]] = {"encoder": EncoderStack}
-DECODERS: dict[str, Callable[..., nn.Module]] = {"transformer": DecoderStack}
+STACKS: dict[str, Callable[..., nn.Module]] = {
+    "binary-tree": BinaryTreeStack,
+    "encoder": EncoderStack,
+    "star": StarStack,
+}
+DECODERS: dict[str, Callable[..., nn.Module]] = {"binary-tree": BinaryTreeDecoder, "transformer": DecoderStack}
