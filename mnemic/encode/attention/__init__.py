@@ -22,7 +22,16 @@ What a kind can do is an attribute of its class; one that is missing is False:
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.encode.attention.distance_aware import DistanceAwareAttention
 from mnemic.encode.attention.full import FullAttention, KeyValues
 from mnemic.encode.attention.masked import MaskedAttention
+from mnemic.encode.attention.relative import RelativeAttention
+from mnemic.encode.attention.sinusoidal_relative import SinusoidalRelativeAttention
 
-ATTENTIONS: dict[str, Callable[..., Any]] = {"full": FullAttention, "masked": MaskedAttention}
+ATTENTIONS: dict[str, Callable[..., Any]] = {
+    "distance-aware": DistanceAwareAttention,
+    "full": FullAttention,
+    "masked": MaskedAttention,
+    "relative": RelativeAttention,
+    "sinusoidal-relative": SinusoidalRelativeAttention,
+}
