@@ -25,10 +25,10 @@ FIXED_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {  # of weighted distan
 class DistanceAwareAttention(DistanceAttention):
     """Attention that knows real distances (DA-Transformer; Wu et al. 2021, equations 4 to 6).
 
-    The weights are softmax(ReLU(Q Kᵀ) ⊙ f / √c). f is a function of the distance R = w · abs(i - j):
-    (1 + exp(v)) / (1 + exp(v - R)), with one w and one v per head. A head with w < 0 looks at what
-    is near. It takes no position embeddings. The distance has no direction: without a causal mask
-    a text and its mirror image give mirrored states.
+    The weights are softmax(ReLU(Q Kᵀ) ⊙ f / √c). f is a function of the weighted distance
+    R = w · abs(i - j): (1 + exp(v)) / (1 + exp(v - R)), with one w and one v per head. A head with
+    w < 0 looks at what is near. It takes no position embeddings. The distance has no direction:
+    without a causal mask a text and its mirror image give mirrored states.
 
     ``function`` is f: ``learned`` is the paper's. The others are what it compares with: 1 + R
     (``linear``), the same between 0 and 2 (``clip``), exp(R) up to exp(10) (``exponent``), and
@@ -56,7 +56,10 @@ class DistanceAwareAttention(DistanceAttention):
         return (query @ keys.mT).relu() * factors * query.shape[-1] ** -0.5
 
     def compute_factors(self, num_queries: int, num_context: int) -> Tensor:
-        """Compute f for all queries and context positions, h n m, from one value per distance."""
+        """Compute f for all queries and context positions, h n m.
+
+        One value per distance is computed, and looked up.
+        """
         distances = torch.arange(num_context - 1, -num_queries, -1, device=self.weight.device).abs()  # m+n-1
         weighted = self.weight.unsqueeze(1) * distances  # h m+n-1
         if self.shape is None:
@@ -67,7 +70,7 @@ class DistanceAwareAttention(DistanceAttention):
 
 
 def rescale_distances(distances: Tensor, shape: Tensor) -> Tensor:
-    """Compute (1 + exp(v)) / (1 + exp(v - R)) of weighted distances R, without overflow.
+    """Rescale weighted distances R to (1 + exp(v)) / (1 + exp(v - R)), without overflow.
 
     It is 1 at 0, goes to 0 below and to 1 + exp(v) above; ``shape`` is v.
     """

@@ -63,7 +63,7 @@ class DistanceAttention(nn.Module):
         raise NotImplementedError
 
     def mix_values(self, weights: Tensor, values: Tensor) -> Tensor:
-        """Mix values b h m c by attention weights b h n m, b h n c."""
+        """Mix values b h m c by attention weights b h n m."""
         return weights @ values
 
     def attention_scores(self, x: Tensor, context: Tensor, mask: Tensor | CausalMask) -> Tensor:
@@ -96,10 +96,10 @@ def index_distances(num_queries: int, num_context: int, limit: int, device: torc
 
 
 def score_distances(query: Tensor, table: Tensor, num_context: int) -> Tensor:
-    """Compute the product of each query and the vector of each clipped distance, b h n m.
+    """Compute the product of each query with the vectors of its distances, b h n m.
 
-    ``query`` is b h n c, ``table`` 2k+1 c. Shaw et al. (2018, section 3.3) avoid a tensor n m c;
-    here the products with the table, b h n 2k+1, are looked up.
+    ``query`` is b h n c, ``table`` 2k+1 c, for clipped distances. There is no tensor n m c: the
+    products with the table, b h n 2k+1, are looked up.
     """
     rows = index_distances(query.shape[-2], num_context, len(table) // 2, query.device)
     products = query @ table.mT  # b h n 2k+1
@@ -107,9 +107,10 @@ def score_distances(query: Tensor, table: Tensor, num_context: int) -> Tensor:
 
 
 def mix_distances(weights: Tensor, table: Tensor) -> Tensor:
-    """Mix the vectors of clipped distances by attention weights b h n m, b h n c.
+    """Mix the vectors of clipped distances by attention weights, b h n c.
 
-    The weights of equal distance are added up before they meet the table (2k+1 c).
+    ``weights`` is b h n m; those of equal distance are added up before they meet the table, which
+    is 2k+1 c.
     """
     rows = index_distances(*weights.shape[-2:], len(table) // 2, weights.device)
     sums = weights.new_zeros(*weights.shape[:-1], len(table))  # b h n 2k+1

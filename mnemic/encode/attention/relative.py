@@ -16,8 +16,8 @@ class RelativeAttention(DistanceAttention):
     """Attention with relative position representations (Shaw et al. 2018, equations 3 to 5).
 
     The score of positions i and j is qᵢ · (kⱼ + aᴷ) / √c, and what is mixed is vⱼ + aⱽ. Both
-    vectors belong to the distance j - i, clipped to ±``distance``, and are shared by all heads; each
-    layer has its own. ``values = false`` leaves aⱽ out. It reads texts of any length, without
+    vectors belong to the distance j - i, clipped to ±``distance``, and are shared by all heads;
+    each layer has its own. ``values = false`` leaves aⱽ out. It reads texts of any length, without
     position embeddings.
 
     Where we differ: a row without any visible position comes out as zeros. ``fused`` uses torch's
@@ -37,7 +37,9 @@ class RelativeAttention(DistanceAttention):
     ) -> None:
         super().__init__(width, heads=heads, dropout=dropout)
         if distance < 1:
-            raise ConfigError(f"distance, up to which positions have vectors of their own, is 1 or more, not {distance}")
+            raise ConfigError(
+                f"distance, up to which positions have vectors of their own, is 1 or more, not {distance}"
+            )
         self.distance, self.fused = distance, fused
         self.key_table = make_distance_table(distance, width // heads)
         self.value_table = make_distance_table(distance, width // heads) if values else None

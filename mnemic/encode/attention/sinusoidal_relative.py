@@ -18,9 +18,9 @@ class SinusoidalRelativeAttention(DistanceAttention):
     """Attention with functional relative positions (NEZHA; Wei et al. 2019, section 2.2).
 
     As ``relative``, but the vector of a distance is fixed and the same in keys and values, in all
-    heads and layers: a[2t] = sin((j - i) / 10000^(2t/c)), a[2t+1] = cos(the same). Distances have no
-    limit. ``offset = 127`` reads the weights that NEZHA's authors released: their code clips the
-    distance to ±127 and adds 127 before it takes sine and cosine; any other offset works alike.
+    heads and layers: a[2t] = sin((j - i) / 10000^(2t/c)), a[2t+1] = cos(the same). Distances have
+    no limit. ``offset = 127`` reads the weights that NEZHA's authors released: their code clips the
+    distance to ±127 and adds 127 before it takes sine and cosine; other offsets work alike.
 
     Where we differ: without an offset no vector of a distance is ever made. sin(j - i) and
     cos(j - i) are products of waves of i and of j: the waves of j become c more channels of keys
@@ -90,12 +90,12 @@ class SinusoidalRelativeAttention(DistanceAttention):
         return torch.cat([query, rotate_pairs(query, waves)], -1) * 2**0.5
 
     def append_waves(self, states: Tensor) -> Tensor:
-        """Append the waves of each position of a context, b h m c → b h m 2c."""
+        """Append its waves to each position of a context, b h m 2c."""
         waves = self.compute_waves(0, states.shape[-2], states)
         return torch.cat([states, waves.expand_as(states)], -1)
 
     def reduce_channels(self, mixed: Tensor, num_context: int) -> Tensor:
-        """Add what was mixed of the waves, as seen from each query, b h n 2c → b h n c."""
+        """Add the mixed waves, as each query sees them, to the mixed values."""
         values, mixed_waves = mixed.chunk(2, -1)
         waves = self.compute_waves(num_context - mixed.shape[-2], num_context, mixed)
         return values + rotate_pairs(mixed_waves, waves, -1)

@@ -320,7 +320,7 @@ def test_texts_of_any_length_may_be_packed(case: str) -> None:
 
 @pytest.mark.parametrize("case", ["relative", "relative in the keys alone", "waves"])
 def test_a_tiny_model_copies_at_lengths_it_never_saw(case: str) -> None:
-    """Trained on 12 tokens to repeat the one three back, it does so at 48; learned positions fail."""
+    """Trained on 12 tokens to repeat the one three back, it does so at 48."""
     assert copy_accuracy(NO_POSITIONS, {**CASES[case], "distance": 4} if "relative" in case else CASES[case]) > 0.99
 
 
