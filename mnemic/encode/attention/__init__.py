@@ -22,7 +22,18 @@ What a kind can do is an attribute of its class; one that is missing is False:
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.encode.attention.external import ExternalAttention
 from mnemic.encode.attention.full import FullAttention, KeyValues
+from mnemic.encode.attention.low_rank_local import LowRankLocalAttention
 from mnemic.encode.attention.masked import MaskedAttention
+from mnemic.encode.attention.mlp_mixer import TokenMixing
+from mnemic.encode.attention.multi_scale import MultiScaleAttention
 
-ATTENTIONS: dict[str, Callable[..., Any]] = {"full": FullAttention, "masked": MaskedAttention}
+ATTENTIONS: dict[str, Callable[..., Any]] = {
+    "external": ExternalAttention,
+    "full": FullAttention,
+    "low-rank-local": LowRankLocalAttention,
+    "masked": MaskedAttention,
+    "mlp-mixer": TokenMixing,
+    "multi-scale": MultiScaleAttention,
+}
