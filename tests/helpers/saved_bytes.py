@@ -1,28 +1,43 @@
-"""Measure what a forward pass keeps for its backward pass."""
+"""Measure the memory that a computation keeps for its gradients or makes, and how it grows."""
 
 from collections.abc import Callable, Sequence
 from math import log
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
-def count_saved_bytes(forward: Callable[[], Tensor]) -> int:
-    """Count the bytes of all storages that ``forward`` saves for its gradient, each once."""
-    storages: dict[int, torch.UntypedStorage] = {}  # kept alive, so that no address occurs twice
+def measure_saved_bytes(run: Callable[..., Tensor], *arguments: Any) -> int:
+    """Return the bytes that autograd keeps after ``run``; storage that is shared counts once."""
+    storages: dict[int, torch.UntypedStorage] = {}
 
-    def remember(tensor: Tensor) -> Tensor:
-        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage()
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        storages[storage.data_ptr()] = storage
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(remember, lambda tensor: tensor):
-        forward()
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        output = run(*arguments)
+    assert output.requires_grad
     return sum(storage.nbytes() for storage in storages.values())
 
 
-def fit_slope(sizes: Sequence[int], values: Sequence[float]) -> float:
-    """Fit the exponent of ``values`` in ``sizes``, the slope of their logarithms."""
-    x, y = [log(size) for size in sizes], [log(value) for value in values]
-    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    covariance = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y))
-    return covariance / sum((a - mean_x) ** 2 for a in x)
+class LargestTensor(TorchDispatchMode):
+    """Record the largest storage of the tensors that operations return, in bytes."""
+
+    num_bytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        outputs = func(*args, **(kwargs or {}))
+        for output in outputs if isinstance(outputs, tuple | list) else [outputs]:
+            if isinstance(output, Tensor):
+                self.num_bytes = max(self.num_bytes, output.untyped_storage().nbytes())
+        return outputs
+
+
+def fit_slope(sizes: Sequence[int], costs: Sequence[float]) -> float:
+    """Fit the exponent of costs that grow as a power of the sizes."""
+    return float(np.polyfit([log(size) for size in sizes], [log(cost) for cost in costs], 1)[0])

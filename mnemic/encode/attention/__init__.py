@@ -23,15 +23,23 @@ from collections.abc import Callable
 from typing import Any
 
 from mnemic.encode.attention.distance_aware import DistanceAwareAttention
+from mnemic.encode.attention.external import ExternalAttention
 from mnemic.encode.attention.full import FullAttention, KeyValues
+from mnemic.encode.attention.low_rank_local import LowRankLocalAttention
 from mnemic.encode.attention.masked import MaskedAttention
+from mnemic.encode.attention.mlp_mixer import TokenMixing
+from mnemic.encode.attention.multi_scale import MultiScaleAttention
 from mnemic.encode.attention.relative import RelativeAttention
 from mnemic.encode.attention.sinusoidal_relative import SinusoidalRelativeAttention
 
 ATTENTIONS: dict[str, Callable[..., Any]] = {
     "distance-aware": DistanceAwareAttention,
+    "external": ExternalAttention,
     "full": FullAttention,
+    "low-rank-local": LowRankLocalAttention,
     "masked": MaskedAttention,
+    "mlp-mixer": TokenMixing,
+    "multi-scale": MultiScaleAttention,
     "relative": RelativeAttention,
     "sinusoidal-relative": SinusoidalRelativeAttention,
 }

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from saved_bytes import count_saved_bytes, fit_slope
+from saved_bytes import fit_slope, measure_saved_bytes
 from torch import Tensor, nn
 
 from mnemic.encode import ENCODERS
-from mnemic.encode.stacks import DECODERS, BinaryTreeDecoder, BinaryTreeStack, EncoderStack
-from mnemic.encode.stacks import tree_layout
+from mnemic.encode.stacks import DECODERS, BinaryTreeDecoder, BinaryTreeStack, EncoderStack, tree_layout
 from mnemic.encode.stacks.tree_layout import build_layout, make_layout
 from mnemic.recipe import ConfigError, build
 
@@ -314,6 +313,6 @@ def test_saved_bytes_grow_almost_linearly(is_causal: bool) -> None:
         output: Any = stack(x, full_mask(x))
         return output.states if is_causal else output
 
-    sizes = [count_saved_bytes(lambda length=length: run(length)) for length in lengths]
+    sizes = [measure_saved_bytes(lambda length=length: run(length)) for length in lengths]
     print(sizes, fit_slope(lengths, sizes))
     assert fit_slope(lengths, sizes) < 1.2

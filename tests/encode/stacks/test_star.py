@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from saved_bytes import count_saved_bytes, fit_slope
+from saved_bytes import fit_slope, measure_saved_bytes
 from torch import Tensor, nn
 
 from mnemic.encode.stacks import StarStack
@@ -140,7 +140,7 @@ def test_max_pooling_gives_relay_and_maximum() -> None:
 def test_saved_bytes_grow_linearly() -> None:
     stack = StarStack(8, heads=2, depth=1)
     lengths = [2048, 8192, 32768]
-    sizes = [count_saved_bytes(lambda n=n: stack(torch.randn(1, n, 8), torch.ones(1, n).bool())) for n in lengths]
+    sizes = [measure_saved_bytes(lambda n=n: stack(torch.randn(1, n, 8), torch.ones(1, n).bool())) for n in lengths]
     assert fit_slope(lengths, sizes) < 1.05
 
 
