@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from mnemic.encode.attention.angular_hash import HashBits, count_bits, count_columns, hash_directions
 from mnemic.encode.masks import CausalMask, expand_to_four_axes
-from mnemic.recipe import ConfigError
+from mnemic.recipe import ConfigError, check_repeats
 
 SELF_PENALTY = -1e5  # of a position's score with itself: it counts only if nothing else is visible
+SEED_LIMIT = 2**62
 FAR = 1 << 29  # a code that is next to no other
 
 
@@ -36,8 +37,8 @@ class LSHAttention(nn.Module):
     ``across_buckets`` lets it attend to other buckets of these chunks, and ``count_repeats`` counts
     a pair in every round that finds it: both as in the authors' code and in `transformers`.
 
-    Rotations are random in training, from the global generator; in evaluation they are the same for
-    all texts, and depend on ``seed`` and the layer alone.
+    Rotations are random in training, from a number of the global generator; in evaluation they are
+    the same for all texts, and depend on ``seed`` and the layer alone.
 
     Where we differ:
 
@@ -71,6 +72,7 @@ class LSHAttention(nn.Module):
         super().__init__()
         if heads < 1 or width % heads:
             raise ConfigError(f"width {width} does not divide into {heads} heads")
+        check_repeats(rounds=rounds)
         if min(chunk, rounds) < 1:
             raise ConfigError(f"lsh.chunk and lsh.rounds are at least 1, not {chunk} and {rounds}")
         if buckets < 0 or buckets & (buckets - 1):
@@ -105,12 +107,14 @@ class LSHAttention(nn.Module):
         the same states.
         """
         is_causal, start = isinstance(mask, CausalMask), context.shape[1] - x.shape[1]
+        # Drawn also if the buckets are there, so that dropout begins at the same random number.
+        seed = int(torch.randint(SEED_LIMIT, ())) if self.training else self.seed
         is_real = mask.keys if isinstance(mask, CausalMask) else expand_to_four_axes(mask)[:, 0, 0]
         is_real = is_real.expand(context.shape[:2])  # b m
         shared = self.split_heads(self.query(context))  # b h m c
         query = shared if x is context else torch.cat([shared[:, :, :start], self.split_heads(self.query(x))], 2)
         if buckets is None:
-            buckets = self.hash_positions(shared.detach(), is_real)
+            buckets = self.hash_positions(shared.detach(), is_real, seed)
         mixed = self.attend_sorted(query, normalize_keys(shared), self.split_heads(self.value(context)), buckets,
                                    is_real, is_causal)  # fmt: skip
         states = self.out(mixed[:, :, start:].transpose(1, 2).flatten(2))  # b n d
@@ -123,7 +127,7 @@ class LSHAttention(nn.Module):
     # Buckets -----------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def hash_positions(self, shared: Tensor, is_real: Tensor) -> Tensor:
+    def hash_positions(self, shared: Tensor, is_real: Tensor, seed: int) -> Tensor:
         """Return the bucket of each position and round, b h r m; padding is in a last bucket."""
         length = shared.shape[2]
         bits = count_bits(is_real.sum(1), length, self.chunk)
@@ -133,25 +137,22 @@ class LSHAttention(nn.Module):
         with torch.autocast(shared.device.type, enabled=False):
             if bits.largest:
                 vectors = shared.to(torch.promote_types(shared.dtype, torch.float32))
-                buckets = hash_directions(vectors, self.draw_rotations(bits, vectors), bits)
+                buckets = hash_directions(vectors, self.draw_rotations(bits, vectors, seed), bits)
             else:  # one bucket: all rounds would be the same
                 buckets = torch.zeros(*shared.shape[:2], 1, length, dtype=torch.long, device=shared.device)
         buckets = buckets.masked_fill(~is_real[:, None, None], 1 << bits.largest)
         return buckets.to(torch.int16 if bits.largest < 15 else torch.int32)
 
-    def draw_rotations(self, bits: HashBits, vectors: Tensor) -> tuple[Tensor, ...]:
-        """Draw the rotations f r h c of each hash, on the CPU: its generator is the one saved.
+    def draw_rotations(self, bits: HashBits, vectors: Tensor, seed: int) -> tuple[Tensor, ...]:
+        """Draw the rotations f r h c of each hash from a seed and the number of this layer.
 
-        In evaluation column by column, so that more columns leave the first ones as they are.
+        Column by column: more columns, for longer texts, leave the first ones as they are.
         """
         shape, rotations = (self.rounds, self.heads, vectors.shape[-1]), []
         for number, num_columns in enumerate(count_columns(bits)):
-            if self.training:
-                rotation = torch.randn(num_columns, *shape)
-            else:
-                generator = torch.Generator().manual_seed(self.seed + 1_000_003 * (2 * self.layer + number))
-                rotation = torch.stack([torch.randn(shape, generator=generator) for _ in range(num_columns)])
-            rotations.append(rotation.to(vectors.device))
+            generator = torch.Generator().manual_seed(seed + 1_000_003 * (2 * self.layer + number))
+            columns = [torch.randn(shape, generator=generator) for _ in range(num_columns)]
+            rotations.append(torch.stack(columns).to(vectors.device))
         return tuple(rotations)
 
     # Attention in sorted order -----------------------------------------------------------------
@@ -211,7 +212,9 @@ class LSHAttention(nn.Module):
                 bias += find_pairs(round_codes.expand_as(codes))
             bias = bias.clamp_(min=1).log_().neg_()
         is_self = torch.eye(chunk, dtype=torch.bool, device=order.device)  # p p
-        is_self = nn.functional.pad(is_self, (0, bias.shape[-1] - chunk)).roll(chunk if bias.shape[-1] > chunk else 0, -1)
+        is_self = nn.functional.pad(is_self, (0, bias.shape[-1] - chunk)).roll(
+            chunk if bias.shape[-1] > chunk else 0, -1
+        )
         return bias.masked_fill_(~is_visible, float("-inf")).masked_fill_(is_self, SELF_PENALTY)
 
 

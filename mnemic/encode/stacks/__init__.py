@@ -11,6 +11,7 @@ from torch import nn
 
 from mnemic.encode.stacks.decoder import DecoderOutput, DecoderStack, KeyValueCache
 from mnemic.encode.stacks.encoder import EncoderStack, StackContext, min_length, real_token_mask
+from mnemic.encode.stacks.reversible import ReversibleDecoder, ReversibleStack
 
-STACKS: dict[str, Callable[..., nn.Module]] = {"encoder": EncoderStack}
-DECODERS: dict[str, Callable[..., nn.Module]] = {"transformer": DecoderStack}
+STACKS: dict[str, Callable[..., nn.Module]] = {"encoder": EncoderStack, "reversible": ReversibleStack}
+DECODERS: dict[str, Callable[..., nn.Module]] = {"transformer": DecoderStack, "reversible": ReversibleDecoder}
