@@ -16,6 +16,8 @@ What a kind can do is an attribute of its class; one that is missing is False:
 - ``supports_packing``: ``mask`` may be a ``PackedMask``, packed texts that attend to themselves.
 - ``supports_scores``: it has ``heads`` and ``attention_scores(x, context, mask)``, its scores
   before the softmax, b h n m, -inf where hidden: what a student's attention is compared by.
+- ``draws_buckets``: ``attend_with_buckets(x, context, mask, buckets)`` also returns the random
+  buckets it used; with them a second call gives the same states.
 - ``max_length``: the largest number of positions, None if unlimited.
 """
 
@@ -26,6 +28,7 @@ from mnemic.encode.attention.distance_aware import DistanceAwareAttention
 from mnemic.encode.attention.external import ExternalAttention
 from mnemic.encode.attention.full import FullAttention, KeyValues
 from mnemic.encode.attention.low_rank_local import LowRankLocalAttention
+from mnemic.encode.attention.lsh import LSHAttention
 from mnemic.encode.attention.masked import MaskedAttention
 from mnemic.encode.attention.mlp_mixer import TokenMixing
 from mnemic.encode.attention.multi_scale import MultiScaleAttention

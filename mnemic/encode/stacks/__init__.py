@@ -12,11 +12,17 @@ from torch import nn
 from mnemic.encode.stacks.binary_tree import BinaryTreeDecoder, BinaryTreeStack
 from mnemic.encode.stacks.decoder import DecoderOutput, DecoderStack, KeyValueCache
 from mnemic.encode.stacks.encoder import EncoderStack, StackContext, min_length, real_token_mask
+from mnemic.encode.stacks.reversible import ReversibleDecoder, ReversibleStack
 from mnemic.encode.stacks.star import StarStack
 
 STACKS: dict[str, Callable[..., nn.Module]] = {
     "binary-tree": BinaryTreeStack,
     "encoder": EncoderStack,
+    "reversible": ReversibleStack,
     "star": StarStack,
 }
-DECODERS: dict[str, Callable[..., nn.Module]] = {"binary-tree": BinaryTreeDecoder, "transformer": DecoderStack}
+DECODERS: dict[str, Callable[..., nn.Module]] = {
+    "binary-tree": BinaryTreeDecoder,
+    "reversible": ReversibleDecoder,
+    "transformer": DecoderStack,
+}
