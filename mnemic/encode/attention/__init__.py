@@ -24,5 +24,10 @@ from typing import Any
 
 from mnemic.encode.attention.full import FullAttention, KeyValues
 from mnemic.encode.attention.masked import MaskedAttention
+from mnemic.encode.attention.transformer_xl import TransformerXLAttention
 
-ATTENTIONS: dict[str, Callable[..., Any]] = {"full": FullAttention, "masked": MaskedAttention}
+ATTENTIONS: dict[str, Callable[..., Any]] = {
+    "full": FullAttention,
+    "masked": MaskedAttention,
+    "transformer-xl": TransformerXLAttention,
+}
