@@ -34,15 +34,18 @@ from mnemic.encode.attention.mlp_mixer import TokenMixing
 from mnemic.encode.attention.multi_scale import MultiScaleAttention
 from mnemic.encode.attention.relative import RelativeAttention
 from mnemic.encode.attention.sinusoidal_relative import SinusoidalRelativeAttention
+from mnemic.encode.attention.transformer_xl import TransformerXLAttention
 
 ATTENTIONS: dict[str, Callable[..., Any]] = {
     "distance-aware": DistanceAwareAttention,
     "external": ExternalAttention,
     "full": FullAttention,
     "low-rank-local": LowRankLocalAttention,
+    "lsh": LSHAttention,
     "masked": MaskedAttention,
     "mlp-mixer": TokenMixing,
     "multi-scale": MultiScaleAttention,
     "relative": RelativeAttention,
     "sinusoidal-relative": SinusoidalRelativeAttention,
+    "transformer-xl": TransformerXLAttention,
 }
