@@ -16,6 +16,7 @@ from mnemic.cli.text import ask as text_ask
 from mnemic.cli.text import forget as text_forget
 from mnemic.cli.text import read as text_read
 from mnemic.cli.text import show as text_show
+from mnemic.cli.vectors.train import train_word_vectors
 
 Commands: TypeAlias = dict[str, Callable[..., int | None]]
 GROUPS = {
@@ -24,8 +25,9 @@ GROUPS = {
     "data": "Generate or prepare training and test data.",
     "table": "Rebuild a published table.",
 }
-# Names of commands, one word or that of a group and its own → functions. A signature has the
-# options, a docstring the help; a function returns the exit code, or None for 0.
+# Names of commands, one word or that of a group and its own → functions; "train vectors" has two
+# words and no group. A signature has the options, a docstring the help; a function returns the exit
+# code, or None for 0.
 DOCUMENT_COMMANDS: Commands = {
     "remember": remember.remember,
     "watch": watch.watch,
@@ -55,6 +57,7 @@ NETWORK_COMMANDS: Commands = {
     "predict": predict.predict,
     "recipes": recipes.recipes,
     "train": train.train,
+    "train vectors": train_word_vectors,
     "evaluate": evaluate.evaluate,
     "inspect": inspect.inspect,
     "export": export.export,

@@ -33,3 +33,8 @@ def to_dense_mask(mask: Tensor | CausalMask, num_queries: int) -> Tensor:
 def expand_to_four_axes(mask: Tensor) -> Tensor:
     """Add leading axes to a mask until it has four."""
     return mask[(None,) * (4 - mask.dim())]
+
+
+def find_visible_keys(mask: Tensor, num_keys: int) -> Tensor:
+    """Return the context positions that any query sees, b m; b is 1 if all texts have the same."""
+    return expand_to_four_axes(mask).any(-2).any(1).expand(-1, num_keys)

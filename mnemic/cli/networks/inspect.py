@@ -1,4 +1,4 @@
-"""``mnemic inspect``: describe and verify a checkpoint, or list the networks that ship."""
+"""``mnemic inspect``: describe and verify a checkpoint or vectors, or list what ships."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +8,7 @@ from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
 from mnemic.cli.render.console import Styled, print_json, print_table, print_text
 from mnemic.cli.render.format import format_bytes, format_duration, format_percent
+from mnemic.cli.vectors.describe import describe_vectors
 from mnemic.recipe.to_toml import format_toml
 
 MAX_LOG_ROWS = 5
@@ -18,12 +19,18 @@ READER_HINT = "mnemic ask uses `reader` for your documents"
 def inspect(folder: Annotated[Path | None, opt.Argument("DIR", opt.MODEL_HELP)] = None) -> None:
     """Describe a checkpoint: recipe, sizes, weights, progress; and verify its files.
 
-    Without a folder, list the trained networks that ship with the package.
+    The folder may also hold word vectors. Without a folder, list the trained networks that ship
+    with the package.
 
     Example: mnemic inspect runs/memn2n
     """
     if folder is None:
         print_cards()
+        return
+    from mnemic.checkpoint.vectors import is_vector_folder
+
+    if is_vector_folder(folder):
+        describe_vectors(folder)
         return
     report = describe_checkpoint(folder)
     print_json(report)

@@ -5,7 +5,7 @@ Shapes: b batch, n tokens, m context positions, d width.
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,20 +13,11 @@ from torch import Tensor, nn
 from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.packed import PackedMask
 from mnemic.encode.stacks.block import Activation, AddNorm, EncoderBlock, FeedForward, Norm
+from mnemic.encode.stacks.context import StackContext
 from mnemic.recipe import ConfigError, build, check_repeats
 
 DEFAULT_ATTENTION: Mapping[str, Any] = {"kind": "full"}
-
-
-class StackContext(NamedTuple):
-    """States before the tokens that each layer may attend to.
-
-    The cache of an earlier segment has different states per layer; memory slots are the same in
-    all.
-    """
-
-    layers: tuple[Tensor, ...]  # one per layer: b m d
-    mask: Tensor  # b m
+SharedPart = Literal["all", "attention", "feed-forward"]
 
 
 class EncoderStack(nn.Module):
@@ -35,7 +26,9 @@ class EncoderStack(nn.Module):
     ``inner`` is the width of the feed-forward network, 0 for four times ``width``. With
     ``norm="pre"`` (Xiong et al. 2020) a last norm follows the layers. ``groups`` is the number of
     different layers: neighbors share their weights where it is smaller than ``depth`` (ALBERT; Lan
-    et al. 2020, section 3.1); 0 means that no layers share. Padding comes out as zeros.
+    et al. 2020, section 3.1); 0 means that no layers share. ``share`` says what they share: all
+    weights, or one sub-layer with its norm while the other is each layer's own (their section 4.5).
+    Padding comes out as zeros.
     """
 
     def __init__(
@@ -44,6 +37,7 @@ class EncoderStack(nn.Module):
         *,
         depth: int = 2,
         groups: int = 0,
+        share: SharedPart = "all",
         inner: int = 0,
         norm: Norm = "post",
         epsilon: float = 1e-5,
@@ -55,6 +49,7 @@ class EncoderStack(nn.Module):
         check_repeats(depth=depth)
         if not 0 <= groups <= depth:
             raise ConfigError(f"{depth} layers cannot have the weights of {groups} groups")
+        num_unique = groups if groups and share == "all" else depth
         make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)
         unique_blocks = [
             EncoderBlock(
@@ -62,9 +57,11 @@ class EncoderStack(nn.Module):
                 FeedForward(width, inner or 4 * width, activation),
                 make_add_norm,
             )
-            for layer in range(groups or depth)
+            for layer in range(num_unique)
         ]
-        self.blocks: Any = nn.ModuleList(unique_blocks[i * len(unique_blocks) // depth] for i in range(depth))
+        self.blocks: Any = nn.ModuleList(unique_blocks[i * num_unique // depth] for i in range(depth))
+        if groups and share != "all":
+            share_sublayer(self.blocks, groups, share)
         self.norm = nn.LayerNorm(width, eps=epsilon) if norm == "pre" else nn.Identity()
 
     @property
@@ -76,6 +73,11 @@ class EncoderStack(nn.Module):
     def supports_context(self) -> bool:
         """Whether the layers can attend to states before the tokens."""
         return all(getattr(block.attention, "supports_context", False) for block in self.blocks)
+
+    @property
+    def supports_rows(self) -> bool:
+        """Whether ``mask`` may depend on the query."""
+        return all(getattr(block.attention, "supports_rows", False) for block in self.blocks)
 
     @property
     def max_length(self) -> int | None:
@@ -108,6 +110,8 @@ class EncoderStack(nn.Module):
             mask = mask.to_dense_mask()
         if context is not None and not self.supports_context:
             raise ConfigError("the attention of these layers does not support a context of earlier states")
+        if isinstance(mask, Tensor) and mask.dim() == 3 and not self.supports_rows:
+            raise ConfigError("the attention of these layers lets all tokens see the same: a mask b n, not b n n")
         visible = mask
         if isinstance(mask, Tensor):
             visible = mask.unsqueeze(1) if mask.dim() == 3 else mask[:, None, None]  # b 1 n|1 n
@@ -118,6 +122,16 @@ class EncoderStack(nn.Module):
         for number, block in enumerate(self.blocks):
             x = block(x, visible, None if context is None else context.layers[number])
             yield x
+
+
+def share_sublayer(blocks: Any, groups: int, share: SharedPart) -> None:
+    """Let the layers of each group share one sub-layer, with its norm, in place."""
+    names = {"attention": ("attention", "around_attention"), "feed-forward": ("feed", "around_feed")}
+    first_blocks: dict[int, nn.Module] = {}
+    for number, block in enumerate(blocks):
+        first = first_blocks.setdefault(number * groups // len(blocks), block)
+        for name in names[share]:
+            setattr(block, name, getattr(first, name))
 
 
 def min_length(lengths: Iterable[int | None]) -> int | None:
