@@ -36,7 +36,7 @@ LOCK_TIMEOUT_S = 3600.0  # while another process writes the same texts
 TextRows = Iterable[dict[str, Any]]
 
 
-class SourceFiles(NamedTuple):
+class TextFolder(NamedTuple):
     """A folder of the user's files: its option, their names and their reader."""
 
     option: str
@@ -60,9 +60,9 @@ def read_classes(path: Path) -> TextRows:
 
 
 SOURCES = {
-    "enwiki": SourceFiles("--data", "long documents", (("train",), (), ("test", "valid")), read_documents),
-    "imdb": SourceFiles("--classes", "reviews with their class", (("train",), (), ("test",)), read_classes),
-    "sentences": SourceFiles(
+    "enwiki": TextFolder("--data", "long documents", (("train",), (), ("test", "valid")), read_documents),
+    "imdb": TextFolder("--classes", "reviews with their class", (("train",), (), ("test",)), read_classes),
+    "sentences": TextFolder(
         "--sentences", "SST-5",
         (("stsa.fine.train", "train"), ("stsa.fine.dev", "valid", "dev"), ("stsa.fine.test", "test")), read_classes,
     ),
