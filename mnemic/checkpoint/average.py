@@ -15,6 +15,7 @@ import torch
 from mnemic.checkpoint.folder import Checkpoint, load_checkpoint, load_weights, save_checkpoint, weights_of
 from mnemic.recipe import ConfigError
 
+STARTS: dict[str, Any] = {"init_from": None, "init_vectors": None}  # in which models may differ
 UNMEASURED: dict[str, Any] = {"validation": None, "figures": {}}  # set in each row of the log
 
 
@@ -45,7 +46,7 @@ def check_compatible(first_path: Path, first: Checkpoint, second_path: Path, sec
     if not second.progress.done:
         raise ConfigError(f"{second_path} is not trained to the end; finish it first")
     for aspect, first_value, second_value in (
-        ("models", *(checkpoint.recipe["model"] | {"init_from": None} for checkpoint in (first, second))),
+        ("models", *(checkpoint.recipe["model"] | STARTS for checkpoint in (first, second))),
         ("sizes", first.sizes, second.sizes),
         ("labels", first.labels, second.labels),
     ):

@@ -5,27 +5,18 @@ from typing import TypeAlias
 
 from mnemic.cli.documents import ask, config, demo, forget, maintain, mcp, remember, search, serve, trust, watch
 from mnemic.cli.documents import list as contents
-from mnemic.cli.networks import (
-    ask_story,
-    augment,
-    average,
-    data,
-    evaluate,
-    export,
-    inspect,
-    predict,
-    recipes,
-    table,
-    train,
-)
-from mnemic.cli.networks.domains_table import compare_domains
+from mnemic.cli.networks import ask_story, augment, average, data, evaluate, export, inspect, predict, recipes, train
 from mnemic.cli.networks.negatives import mine_negatives
-from mnemic.cli.networks.students_table import compare_students
-from mnemic.cli.networks.words_table import compare_language_models
+from mnemic.cli.tables.attention_table import compare_attentions
+from mnemic.cli.tables.babi_table import rebuild_babi
+from mnemic.cli.tables.domains_table import compare_domains
+from mnemic.cli.tables.students_table import compare_students
+from mnemic.cli.tables.words_table import compare_language_models
 from mnemic.cli.text import ask as text_ask
 from mnemic.cli.text import forget as text_forget
 from mnemic.cli.text import read as text_read
 from mnemic.cli.text import show as text_show
+from mnemic.cli.vectors.train import train_word_vectors
 
 Commands: TypeAlias = dict[str, Callable[..., int | None]]
 GROUPS = {
@@ -34,8 +25,9 @@ GROUPS = {
     "data": "Generate or prepare training and test data.",
     "table": "Rebuild a published table.",
 }
-# Names of commands, one word or that of a group and its own → functions. A signature has the
-# options, a docstring the help; a function returns the exit code, or None for 0.
+# Names of commands, one word or that of a group and its own → functions; "train vectors" has two
+# words and no group. A signature has the options, a docstring the help; a function returns the exit
+# code, or None for 0.
 DOCUMENT_COMMANDS: Commands = {
     "remember": remember.remember,
     "watch": watch.watch,
@@ -65,6 +57,7 @@ NETWORK_COMMANDS: Commands = {
     "predict": predict.predict,
     "recipes": recipes.recipes,
     "train": train.train,
+    "train vectors": train_word_vectors,
     "evaluate": evaluate.evaluate,
     "inspect": inspect.inspect,
     "export": export.export,
@@ -76,10 +69,11 @@ NETWORK_COMMANDS: Commands = {
     "data words": data.prepare_words,
     "data negatives": mine_negatives,
     "data augment": augment.augment,
-    "table babi": table.rebuild_babi,
+    "table babi": rebuild_babi,
     "table words": compare_language_models,
     "table domains": compare_domains,
     "table students": compare_students,
+    "table attention": compare_attentions,
 }
 PANELS = {"Your documents": DOCUMENT_COMMANDS, "Networks": NETWORK_COMMANDS}  # of the help
 COMMANDS = DOCUMENT_COMMANDS | NETWORK_COMMANDS

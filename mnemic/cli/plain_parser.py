@@ -27,8 +27,8 @@ def run(argv: list[str]) -> int:
     if words[:1] in (["-V"], ["--version"]):
         print(f"mnemic {__version__}")
         return 0
-    for name, function in COMMANDS.items():
-        names = name.split()
+    for name in sorted(COMMANDS, key=lambda name: -len(name.split())):  # "train vectors" before "train"
+        names, function = name.split(), COMMANDS[name]
         if words[: len(names)] == names:
             values = vars(build_parser(name, function).parse_intermixed_args(words[len(names) :]))
             del values["as_json"]  # the program has seen it

@@ -6,6 +6,7 @@ from inspect import Parameter, signature
 from typing import Annotated, Any, get_args
 
 import typer
+from typer.core import TyperGroup
 
 from mnemic import __version__
 from mnemic.cli.commands import DOCUMENT_COMMANDS, GROUPS, PANELS
@@ -44,6 +45,16 @@ def hide_flag_types(command: Any, context: typer.Context) -> None:
         hide_flag_types(subcommand, typer.Context(subcommand, parent=context))
 
 
+class CommandGroup(TyperGroup):
+    """A group whose commands may have two words: ``train vectors`` beside ``train``."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = " ".join(args[:2])
+        if len(args) > 1 and name in self.commands:
+            return name, self.commands[name], args[2:]
+        return super().resolve_command(ctx, args)
+
+
 class LazyDefaults(dict[str, Any]):
     """The user's settings by command, read when a command asks for its own."""
 
@@ -53,14 +64,17 @@ class LazyDefaults(dict[str, Any]):
 
 def build_app() -> typer.Typer:
     """Build the application with all commands and groups."""
-    app = typer.Typer(name="mnemic", rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=SETTINGS)
+    app = typer.Typer(
+        name="mnemic", cls=CommandGroup, rich_markup_mode="rich", pretty_exceptions_enable=False,
+        context_settings=SETTINGS,
+    )  # fmt: skip
     app.callback()(set_global_options)
     groups: dict[str, typer.Typer] = {}
     for panel, commands in PANELS.items():
         for names, function in commands.items():
             *group, name = names.split()
-            if not group:
-                app.command(name, rich_help_panel=panel)(convert_signature(function))
+            if not group or group[0] not in GROUPS:
+                app.command(names, rich_help_panel=panel)(convert_signature(function))
                 continue
             if group[0] not in groups:
                 groups[group[0]] = typer.Typer(help=GROUPS[group[0]], rich_markup_mode="rich")

@@ -6,6 +6,7 @@ from mnemic.data.babi.dataset import GeneratedStories, StoryFolder
 from mnemic.data.corpora.dataset import CorpusFiles
 from mnemic.data.documents.dataset import GeneratedDocuments
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder
+from mnemic.data.language_modeling.copies import GeneratedCopies
 from mnemic.data.language_modeling.dataset import LanguageModelFiles
 from mnemic.data.long_context.articles import LongArticles
 from mnemic.data.long_context.dataset import LongDocuments, LongRecall, LongStories
@@ -32,6 +33,7 @@ DATASETS: dict[str, type[Any]] = {
     "views": ViewFiles,
     "matches": MatchFiles,
     "language-modeling": LanguageModelFiles,
+    "copies": GeneratedCopies,
     "seq2seq": Seq2SeqFiles,
     "dates": GeneratedDates,
     "long-stories": LongStories,

@@ -22,6 +22,7 @@ class TensorDataset:
 
     num_uniforms: ClassVar[int] = 0
     weights: Tensor | None = field(default=None, kw_only=True)
+    is_stream: bool = field(default=False, kw_only=True)
 
     @property
     def device(self) -> torch.device:
@@ -45,6 +46,7 @@ class AssembledDataset:
     """Base of datasets that assemble batches on the CPU and send them elsewhere."""
 
     num_unknown: ClassVar[int] = 0
+    is_stream: ClassVar[bool] = False
     batch_device: torch.device = CPU
     weights: Tensor | None = None
 

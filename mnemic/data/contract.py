@@ -45,6 +45,9 @@ class Dataset(Protocol):
     def weights(self) -> Tensor | None: ...  # q, how often an epoch has each example; None: once
 
     @property
+    def is_stream(self) -> bool: ...  # examples are pieces of one text, each going on where the last ended
+
+    @property
     def num_unknown(self) -> int: ...  # examples whose answer does not occur in training
 
     def __len__(self) -> int: ...

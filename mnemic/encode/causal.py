@@ -1,23 +1,29 @@
 """The causal Transformer encoder: each token sees itself and the tokens before it.
 
-Shapes: b batch, n tokens, d width.
+Shapes: b batch, n tokens, m earlier tokens, h heads, d width.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import Tensor
 
 from mnemic.encode.embeddings import DEFAULT_EMBEDDINGS
-from mnemic.encode.stacks import DECODERS, DecoderOutput, KeyValueCache
+from mnemic.encode.positions import NoPositions
+from mnemic.encode.stacks import DECODERS, DecoderOutput, KeyValueCache, StackContext, extend_context
 from mnemic.encode.token_encoder import TokenEncoder
-from mnemic.recipe import build
+from mnemic.recipe import ConfigError, build
 
 DEFAULT_STACK: Mapping[str, Any] = {"kind": "transformer"}
 
 
 class CausalEncoder(TokenEncoder):
-    """The body of a causal language model (Radford et al. 2018)."""
+    """The body of a causal language model (Radford et al. 2018).
+
+    ``memory_length`` is the number of earlier states per layer that a segment of a running text
+    attends to (Dai et al. 2019, section 3.2): ``encode_segment`` reads such a text segment by
+    segment. No weight depends on it, so a test may have a longer memory than training.
+    """
 
     is_causal = True
 
@@ -28,9 +34,13 @@ class CausalEncoder(TokenEncoder):
         *,
         embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS,
         stack: Mapping[str, Any] = DEFAULT_STACK,
+        memory_length: int = 0,
     ) -> None:
         super().__init__(width, vocab, embeddings)
-        self.stack = build(DECODERS, stack, width=width, cross=False)
+        self.stack: Any = build(DECODERS, stack, width=width, cross=False)
+        self.memory_length = memory_length
+        if memory_length:
+            self.check_memory_length()
 
     def forward(self, tokens: Tensor, mask: Tensor, context: KeyValueCache | None = None) -> Tensor:
         """Encode tokens causally; ``context`` is the key/value cache of earlier tokens.
@@ -50,3 +60,33 @@ class CausalEncoder(TokenEncoder):
         start = 0 if cache is None else cache.mask.shape[1]
         x = self.embeddings(tokens, mask, positions=positions, start=start)
         return self.stack(x, mask, cache)
+
+    def check_memory_length(self) -> None:
+        """Raise a ConfigError if the layers or the positions do not go with a memory."""
+        if self.memory_length < 0:
+            raise ConfigError(f"model.encode.memory_length is at least 0, not {self.memory_length}")
+        if not getattr(self.stack, "supports_context", False):
+            raise ConfigError(
+                "model.encode.memory_length needs layers that can attend to earlier states: a stack of kind "
+                "'transformer' with an attention that supports a context, such as 'transformer-xl'"
+            )
+        if not isinstance(self.embeddings.positions, NoPositions):
+            raise ConfigError(
+                "with model.encode.memory_length, positions that start anew in each segment would be those of its "
+                "memory, too: set model.encode.embeddings.positions.kind=none, and an attention that knows distances"
+            )
+
+    def encode_segment(
+        self, tokens: Tensor, mask: Tensor, context: StackContext | None = None
+    ) -> tuple[Tensor, StackContext]:
+        """Encode the next segment of texts; return its states and the context of the one after.
+
+        ``tokens``, ``mask``: b n → b n d. Gradients reach the weights that project the context, and
+        nothing of earlier segments.
+        """
+        output = self.stack(self.embeddings(tokens, mask), mask, context=context)
+        return output.states, extend_context(context, output.layer_inputs, mask, self.memory_length)
+
+    def iterate_scores(self, tokens: Tensor, mask: Tensor, context: StackContext) -> Iterator[Tensor]:
+        """Yield each layer's attention scores of the context and the segment, b h n m+n."""
+        yield from self.stack.iterate_scores(self.embeddings(tokens, mask), mask, context)

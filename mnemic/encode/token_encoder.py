@@ -17,7 +17,8 @@ class TokenEncoder(nn.Module):
     ``takes_max_tokens``: ``forward`` takes the number of real tokens in a batch, which saves time.
     ``is_causal``: no state depends on later tokens. ``segments``: the number of segment embeddings;
     0 means that ``forward`` takes no segments. ``has_layers``: ``iterate_layers`` yields the states
-    of each layer, and ``stack.blocks`` are the layers.
+    of each layer, and ``stack.blocks`` are the layers. ``memory_length``: the number of states per
+    layer that a segment of a running text carries to the next; 0: none.
     """
 
     reads_texts = False  # it reads tokens, not whole texts for a memory
@@ -25,6 +26,7 @@ class TokenEncoder(nn.Module):
     is_causal = False
     segments = 0
     has_layers = False
+    memory_length = 0
 
     def __init__(self, width: int, vocab: int, embeddings: Mapping[str, Any]) -> None:
         super().__init__()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.corpora import CorpusDataset
+from mnemic.data.language_modeling.copies import CopyDataset
 from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
@@ -178,6 +179,22 @@ def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> M
     }
 
 
+@torch.no_grad()
+def compute_copy_metrics(network: nn.Module, dataset: CopyDataset) -> Metrics:
+    """Compute how many tokens of the second halves are right, and how many texts are all right."""
+    results = []  # b n, where a target is right; NaN without a target
+    with evaluating(network):
+        for rows in torch.arange(len(dataset), device=dataset.device).split(TOKENS_PER_BATCH // dataset.max_tokens + 1):
+            batch = dataset.batch(rows, compact=False)
+            is_right = (network(batch.inputs).logits.argmax(-1) == batch.targets).double()
+            results.append(is_right.masked_fill(batch.targets == IGNORE, float("nan")))
+    is_right = torch.cat(results)
+    return {
+        "accuracy": float(is_right.nanmean()),
+        "whole texts": float((is_right.nansum(1) == is_right.isfinite().sum(1)).double().mean()),
+    }
+
+
 # By the name that a dataset has for its metrics.
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "masked": compute_masked_token_metrics,
@@ -186,6 +203,7 @@ OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
 }
 FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "classes": compute_classification_metrics,
+    "copies": compute_copy_metrics,
     "numbers": compute_regression_metrics,
     "seq2seq": compute_generation_metrics,
     "tags": compute_entity_metrics,
@@ -197,6 +215,7 @@ ANSWER_METRICS: dict[str, Callable[[Sequence[SpanPrediction]], Metrics]] = {
 # Metrics that are means over examples of values from 0 to 1: they have an interval.
 SHARES: dict[str, tuple[str, ...]] = {
     "classes": ("accuracy",),
+    "copies": ("whole texts",),
     "seq2seq": ("exact", f"exact, {NUM_BEAMS} beams"),
     "spans": ("f1", "exact", "no answer"),
     "retrieval": ("f1", "exact", *RECALL_NAMES),

@@ -23,7 +23,7 @@ from mnemic.respond import RESPONSES
 
 REQUIRED_KEYS = ("width", "encode", "respond")
 # Sections that only some networks have.
-OPTIONAL_KEYS = ("memory", "ask", "fuse", "segmenter", "init_from", "init_parts", "segments", "mass")
+OPTIONAL_KEYS = ("memory", "ask", "fuse", "segmenter", "init_from", "init_parts", "init_vectors", "segments", "mass")
 # Sections of networks that carry no memory from segment to segment.
 KEYS_WITHOUT_SEGMENTS = ("ask", "fuse", "segmenter")
 

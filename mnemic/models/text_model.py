@@ -10,8 +10,11 @@ import torch
 from torch import Tensor
 
 from mnemic.encode.packed import PackedMask
+from mnemic.encode.stacks import StackContext
 from mnemic.encode.token_encoder import TokenEncoder
+from mnemic.memory import Reading
 from mnemic.models.contract import BaseNetwork
+from mnemic.models.stream import StreamMemory, read_stream_memory
 from mnemic.respond.contract import Response
 
 
@@ -25,6 +28,8 @@ class WindowBatch(NamedTuple):
     max_tokens: int = 0  # upper bound of the number of real tokens; 0 = unknown
     decoder_tokens: Tensor | None = None  # b m, answers so far, for a response that decodes
     document_windows: Tensor | None = None  # e s, the windows of each text in order; -1 = none
+    stream_starts: Tensor | None = None  # b, numbers of the first tokens of segments of running text
+    memory: StreamMemory | None = None  # of the segments before, if the encoder has a memory length
 
 
 class PackedBatch(NamedTuple):
@@ -45,12 +50,14 @@ class TextOutput(NamedTuple):
     logits: Any  # b …, in the shape of the response
     states: Tensor  # b n d; 1 t d for a packed batch
     relevance: Tensor | None = None  # b, logits of a response that scores it
+    memory: StreamMemory | None = None  # for the next segments of running text
 
 
 class TextModel(BaseNetwork):
     """A network without a memory, such as a plain BERT with a task head.
 
-    The response gets no query and no reading; its mask says which states an answer may be about.
+    The response gets no query and no reading; its mask says which states an answer may be about. An
+    encoder with a memory length carries the states of each segment of running text to the next.
     """
 
     def __init__(self, encode: TokenEncoder, respond: Response) -> None:
@@ -65,10 +72,14 @@ class TextModel(BaseNetwork):
     def forward(self, inputs: WindowBatch | PackedBatch) -> TextOutput:
         """Encode windows and respond to each by itself."""
         encode_kwargs: dict[str, Any] = {"segments": inputs.segment_ids} if self.encode.segments > 1 else {}
+        memory = None
         if isinstance(inputs, WindowBatch):
             if self.encode.takes_max_tokens:
                 encode_kwargs["max_tokens"] = inputs.max_tokens
-            states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # b n d
+            if inputs.stream_starts is not None and self.encode.memory_length:
+                states, memory = self.encode_stream(inputs)
+            else:
+                states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # b n d
             response_kwargs = {} if inputs.decoder_tokens is None else {"decoder_tokens": inputs.decoder_tokens}
             logits = self.respond(None, None, states, inputs.answer_mask, **response_kwargs)
             relevance = self.respond.score_relevance(states[:, 0])
@@ -80,7 +91,31 @@ class TextModel(BaseNetwork):
             relevance = self.respond.score_relevance(window_states[:, 0])
         # Matmuls may run in 16 bits; losses do not.
         logits = logits.float() if isinstance(logits, Tensor) else logits
-        return TextOutput(logits, states, None if relevance is None else relevance.float())
+        return TextOutput(logits, states, None if relevance is None else relevance.float(), memory)
+
+    def encode_stream(self, inputs: WindowBatch) -> tuple[Tensor, StreamMemory]:
+        """Encode segments of running text; return their states and the memory after them."""
+        encode: Any = self.encode
+        states, context = encode.encode_segment(inputs.tokens, inputs.mask, select_context(inputs))
+        return states, StreamMemory(context, inputs.stream_starts + inputs.mask.sum(1))
+
+    def read_memory(self, inputs: WindowBatch) -> Reading:
+        """Return how much segments attend to the memory they come with: the evidence.
+
+        Weights are b k h n m, of k layers; ``inputs.memory.token_numbers`` says which tokens the m
+        states are of.
+        """
+        context = select_context(inputs)
+        if context is None:
+            raise ValueError("these inputs have no memory: pass that of the segments before, with their stream_starts")
+        return read_stream_memory(self.encode, inputs.tokens, inputs.mask, context)
+
+
+def select_context(inputs: WindowBatch) -> StackContext | None:
+    """Select the states that segments of running text may attend to; None before the first."""
+    if inputs.memory is None or inputs.stream_starts is None:
+        return None
+    return inputs.memory.select_continued(inputs.stream_starts)
 
 
 def make_dummy_windows(length: int) -> WindowBatch:

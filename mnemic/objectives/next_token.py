@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from mnemic.models import IGNORE
+from mnemic.models import IGNORE, StreamMemory
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import CarriedState, Loss
 from mnemic.recipe import ConfigError
@@ -17,7 +17,8 @@ class NextTokenLoss:
     """Cross-entropy of every next token, given the right tokens before it.
 
     ``smooth`` is the share of each target that is spread over all tokens (label smoothing; Szegedy
-    et al. 2016; Vaswani et al. 2017, section 5.4).
+    et al. 2016; Vaswani et al. 2017, section 5.4). A network that reads running text with a memory
+    gets that of the step before, which is carried.
     """
 
     def __init__(self, *, label_smoothing: float = 0.0) -> None:
@@ -26,11 +27,13 @@ class NextTokenLoss:
         self.smooth = label_smoothing
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
-        logits = network(batch.inputs).logits  # b n v
+        inputs = batch.inputs if carried is None else batch.inputs._replace(memory=StreamMemory.from_tensors(carried))
+        output = network(inputs)
+        logits = output.logits  # b n v
         total, num_targets = cross_entropy(logits, batch.targets)
         if self.smooth:
             total = (1 - self.smooth) * total + self.smooth * uniform_cross_entropy(logits, batch.targets)
-        return Loss(total, num_targets, carried)
+        return Loss(total, num_targets, None if output.memory is None else output.memory.to_tensors())
 
 
 def uniform_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

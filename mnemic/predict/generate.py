@@ -16,6 +16,7 @@ from mnemic.data.seq2seq.batches import Seq2SeqDataset, make_seq2seq_dataset
 from mnemic.data.seq2seq.dataset import require_subwords
 from mnemic.data.text_tasks.examples import LabeledExample
 from mnemic.encode import RecurrentOutput
+from mnemic.encode.stacks import KeyValueCache
 from mnemic.models.evaluating import evaluating
 from mnemic.predict.methods import check_method
 from mnemic.predict.perplexity import compute_word_losses, summarize_losses
@@ -61,7 +62,8 @@ def continue_texts(
     Sampling stops at the end of a document.
 
     Prompt and new words together fit into the network's window (``data.length``): of a longer text
-    only the end is read, and the result reports how much. ``temperature``, ``top_k`` and ``top_p``
+    only the end is read, and the result reports how much. A network with a memory reads all of it,
+    window by window. ``temperature``, ``top_k`` and ``top_p``
     are those of ``mnemic.respond.generate.sample_texts``. Each text has its own generator, seeded
     with ``seed``. The unknown word is never generated: the scores are over the other words.
     """
@@ -75,9 +77,11 @@ def continue_texts(
     results = []
     for ids in checkpoint.tokenizer.encode_batch(check_texts(texts)):
         generator = torch.Generator(device=checkpoint.network.device).manual_seed(seed)
-        prompt = [end_id, *ids][-max_context:]
+        prompt = [end_id, *ids]
+        if not checkpoint.network.encode.memory_length:
+            prompt = prompt[-max_context:]
         sequences = sample_texts(
-            *start_decoding(checkpoint, prompt), end_id=end_id, max_tokens=max_words, generator=generator, **sampling
+            *start_decoding(checkpoint, prompt, max_context), end_id=end_id, max_tokens=max_words, generator=generator, **sampling
         )
         token_ids = sequences.tokens[0, 0].tolist()
         text = checkpoint.tokenizer.decode(token_id for token_id in token_ids if token_id != end_id)
@@ -98,7 +102,8 @@ def measure_perplexity(checkpoint: "Checkpoint", texts: Sequence[str]) -> list[T
             results.append(TextPerplexity(None, None, 0, 0))
             continue
         document = join_documents([ids], end_id)
-        dataset = make_token_dataset(document, tokenizer, max_tokens=data_source.length, context=data_source.context)
+        options = {"context": data_source.context, "stream": data_source.stream}
+        dataset = make_token_dataset(document, tokenizer, max_tokens=data_source.length, **options)
         loss, targets = compute_word_losses(checkpoint.network, dataset.to(checkpoint.network.device))
         loss, unknown = loss[:-1].double(), targets[:-1] == dataset.unknown_id
         metrics = summarize_losses(loss, unknown)
@@ -133,8 +138,8 @@ def generate_candidates(network: nn.Module, dataset: Seq2SeqDataset, num_beams: 
 
 
 @torch.no_grad()
-def start_decoding(checkpoint: "Checkpoint", prompt: list[int]) -> tuple[Any, Any, Tensor]:
-    """Encode a prompt for decoding.
+def start_decoding(checkpoint: "Checkpoint", prompt: list[int], max_context: int) -> tuple[Any, Any, Tensor]:
+    """Encode a prompt for decoding: the last ``max_context`` tokens after the memory of others.
 
     Returns a decoding step, the state before the last token, and that token. The step never
     generates padding or the unknown word.
@@ -154,5 +159,16 @@ def start_decoding(checkpoint: "Checkpoint", prompt: list[int]) -> tuple[Any, An
         logits = network.respond(None, None, states, tokens).squeeze(1)
         return logits.index_fill(1, special_ids, MINUS_INFINITY), state
 
-    state = encode_tokens(prompt_ids[:, :-1], None)[1] if len(prompt) > 1 else None
+    earlier_ids, prompt_ids = prompt_ids[:, :-max_context], prompt_ids[:, -max_context:]
+    state = encode_memory(network.encode, earlier_ids, checkpoint.sizes["max_length"]) if earlier_ids.numel() else None
+    if prompt_ids.shape[1] > 1:
+        state = encode_tokens(prompt_ids[:, :-1], state)[1]
     return step, state, prompt_ids[:, -1]
+
+
+def encode_memory(encode: Any, tokens: Tensor, length: int) -> KeyValueCache:
+    """Read tokens (1 t) in segments of ``length``; return the cache of the last states."""
+    context = None
+    for segment in tokens.split(length, 1):
+        context = encode.encode_segment(segment, torch.ones_like(segment, dtype=torch.bool), context)[1]
+    return encode.stack.project_context(context)

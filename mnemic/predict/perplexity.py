@@ -11,6 +11,7 @@ Perplexities are comparable only with the same vocabulary on the same words.
 """
 
 from math import exp
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,13 +29,24 @@ Metrics = dict[str, float]
 
 @torch.no_grad()
 def compute_word_losses(network: nn.Module, dataset: TokenDataset) -> tuple[Tensor, Tensor]:
-    """Compute each target word's cross-entropy in nats; return losses and word ids (t)."""
+    """Compute each target word's cross-entropy in nats; return losses and word ids (t).
+
+    A network with a memory reads a stream span by span, and carries its states from each to the
+    next; ``network.encode.memory_length`` may be another than in training.
+    """
+    encode: Any = network.encode
+    goes_on = dataset.is_stream and encode.memory_length > 0
+    rows_per_batch = 1 if goes_on else max(WORDS_PER_BATCH // dataset.max_tokens, 1)
+    context = None  # of the spans before
     with evaluating(network):
         loss_batches, target_batches = [torch.zeros(0)], [torch.zeros(0, dtype=torch.long)]
         row_ids = torch.arange(len(dataset), device=dataset.device)
-        for batch_rows in row_ids.split(max(WORDS_PER_BATCH // dataset.max_tokens, 1)):
+        for batch_rows in row_ids.split(rows_per_batch):
             batch = dataset.batch(batch_rows)
-            states = network.encode(batch.inputs.tokens, batch.inputs.mask)  # type: ignore[operator]
+            if goes_on:
+                states, context = encode.encode_segment(batch.inputs.tokens, batch.inputs.mask, context)
+            else:
+                states = encode(batch.inputs.tokens, batch.inputs.mask)
             is_target = batch.targets != IGNORE  # b n; context is not scored
             logits = network.respond(None, None, states[is_target], is_target)  # type: ignore[operator]
             targets = batch.targets[is_target]

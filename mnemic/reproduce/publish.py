@@ -34,7 +34,7 @@ NAME_PATTERN = r"[a-z0-9]+(-[a-z0-9]+)*"
 Precision = Literal["float16", "float32", "int8"]
 # Keys of paths in a recipe: only the last part of a path is published.
 PATH_KEYS = (
-    "data.folder", "data.tokenizer.folder", "model.init_from",
+    "data.folder", "data.tokenizer.folder", "model.init_from", "model.init_vectors",
     "teacher.folder", "teacher.data.folder", "teacher.model.init_from",
 )  # fmt: skip
 

@@ -5,6 +5,7 @@ Shapes: b windows, n tokens, d width, c classes (1 for a number).
 
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from mnemic.encode.gru_cell import init_glorot
@@ -15,8 +16,9 @@ from mnemic.respond.contract import Response
 class ClassHead(Response):
     """Score every class: ``W₂ dropout(tanh(W₁ pooled))`` (Devlin et al. 2019, section 4.1).
 
-    ``pool``: the first token's state, which BERT's pre-training prepares for this, or the mean of
-    the text's tokens, from which a network without pre-training learns faster.
+    ``pool``: the first token's state, which BERT's pre-training prepares for this; the mean of the
+    text's tokens, from which a network without pre-training learns faster; or the maximum of each
+    channel over them (Star-Transformer).
     """
 
     source = "text"
@@ -24,7 +26,7 @@ class ClassHead(Response):
     methods = ("classify", "rate")
 
     def __init__(
-        self, width: int, classes: int, *, pool: Literal["first", "mean"] = "mean", dropout: float = 0.1
+        self, width: int, classes: int, *, pool: Literal["first", "mean", "max"] = "mean", dropout: float = 0.1
     ) -> None:
         super().__init__()
         self.pool = pool
@@ -34,7 +36,10 @@ class ClassHead(Response):
 
     def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> Tensor:
         """Score the classes of each window, b c."""
-        pooled = states[:, 0] if self.pool == "first" else masked_mean(states, mask)  # b d
+        if self.pool == "first":
+            pooled = states[:, 0]  # b d
+        else:
+            pooled = masked_max(states, mask) if self.pool == "max" else masked_mean(states, mask)
         return self.out(self.dropout(self.inner(pooled).tanh()))  # b c
 
 
@@ -42,3 +47,9 @@ def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
     """Average the states (b n d) of unmasked tokens (b n); zeros without any."""
     weights = mask.unsqueeze(-1).to(states.dtype)
     return (states * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def masked_max(states: Tensor, mask: Tensor) -> Tensor:
+    """Return each channel's maximum over unmasked tokens (b n d and b n → b d); zeros without any."""
+    lowest = torch.finfo(states.dtype).min
+    return states.masked_fill(~mask.unsqueeze(-1), lowest).amax(1) * mask.any(1, keepdim=True)

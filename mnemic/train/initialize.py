@@ -182,6 +182,7 @@ def check_kinds(recipe: Recipe) -> None:
         known = join_words(select_kinds(DATASETS, layout="segments") | select_kinds(DATASETS, reads_segments=True))
         raise ConfigError(f"model.segments reads in segments: data.kind is {known}, not {name!r}")
     check_memory_slots(model, data)
+    check_memory_length(model, data)
     if has_segments:
         check_segment_windows(data)
     elif (data_kind.response is not None) == has_memory:
@@ -267,6 +268,16 @@ def check_memory_slots(model: Mapping[str, Any], data: Mapping[str, Any]) -> Non
         )
 
 
+def check_memory_length(model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    """Raise an error if an encoder carries states between texts that do not go on."""
+    encode = model["encode"]
+    if isinstance(encode, Mapping) and encode.get("memory_length") and not data.get("stream"):
+        raise ConfigError(
+            "model.encode.memory_length carries states from each segment of a text to the next: set data.stream=true, "
+            "or model.encode.memory_length=0"
+        )
+
+
 def check_segment_windows(data: Mapping[str, Any]) -> None:
     """Raise an error if segments overlap or leave out tokens: a memory reads each once."""
     if data.get("overlap") != 0 or data.get("truncation", "windows") != "windows":
@@ -276,10 +287,12 @@ def check_segment_windows(data: Mapping[str, Any]) -> None:
         )
 
 
-def rebuild_network(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> Any:
-    """Build the network of a phase's model with the weights of another network."""
+def rebuild_network(
+    model: dict[str, Any], sizes: Sizes, network: nn.Module, *, origin: str = "the phase before"
+) -> Any:
+    """Build a network with the weights of another, whose ``origin`` errors name."""
     rebuilt = build_network(model, sizes, 0)
-    load_weights(rebuilt, weights_of(network), Path("the phase before"))
+    load_weights(rebuilt, weights_of(network), Path(origin))
     return rebuilt
 
 

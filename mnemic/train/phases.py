@@ -111,6 +111,8 @@ def build_sampler(
 
     Processes that train together all sample the whole batch (see ``select_rank_shard``).
     """
+    if dataset.is_stream and phase.settings.accumulate > 1:
+        raise ConfigError("a stream has one memory per row of a batch: leave out train.accumulate, and lower train.batch")
     return BatchSampler(
         pools=pools,
         seeds=seeds,
@@ -118,6 +120,7 @@ def build_sampler(
         batch_size=phase.settings.batch,
         num_uniforms=network.num_uniforms + dataset.num_uniforms,
         replace=phase.settings.replace,
+        in_order=dataset.is_stream,
         stacked=unwrap_network(network).num_runs is not None,
         device=dataset.device,
         lengths=dataset.lengths.cpu() if phase.settings.buckets > 1 else None,

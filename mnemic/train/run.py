@@ -37,6 +37,7 @@ from mnemic.objectives import CarriedState
 from mnemic.recipe import ConfigError, Recipe, build, kind_of
 from mnemic.train.distributed import init_distributed
 from mnemic.train.early_stopping import BestWeights, check_validation_data
+from mnemic.train.fill_embeddings import FilledRows, fill_embeddings
 from mnemic.train.freeze import freeze
 from mnemic.train.initialize import check_kinds, check_phases, initialize_network, rebuild_network, resolve_tied_words
 from mnemic.train.logger import RunLogger
@@ -51,6 +52,7 @@ from mnemic.train.teaching import Teaching
 CARRIED_PREFIX, MEANS_PREFIX = "carried.", "loss_sums."
 OBJECTIVE_PREFIX = "objective."  # of weights that belong to an objective
 OnValidate = Callable[[int], None]  # is told the number of examples
+OnFill = Callable[[FilledRows], None]  # is told what ``model.init_vectors`` filled
 
 
 class StepReport(NamedTuple):
@@ -76,14 +78,15 @@ def load_data(recipe: Recipe) -> Data:
 
 def fit(
     recipe: Recipe, folder: str | Path, *, seed: int = 0, device: str = "auto",
-    fresh: bool = False, on_validate: OnValidate = lambda count: None,
+    fresh: bool = False, on_validate: OnValidate = lambda count: None, on_fill: OnFill = lambda rows: None,
 ) -> Generator[StepReport, None, None]:  # fmt: skip
     """Train ``recipe`` in ``folder``, or resume the run that is there.
 
     A run that was stopped or killed resumes from its last checkpoint and ends with exactly the
     same weights. Closing the generator saves first; an interrupt within a step does not, since
     the weights may then be partly updated. ``on_validate`` is called before each validation,
-    which may take minutes, with the number of examples.
+    which may take minutes, with the number of examples; ``on_fill`` once, if the recipe names word
+    vectors and the run starts, with the number of rows that they filled.
 
     >>> sets = ["data.kind=generated-babi", "data.tasks=[1]", "data.count=500", "train.epochs=3"]
     >>> recipe = mnemic.load_recipe("memn2n", [*sets, "phases.0.train.epochs=2"])
@@ -99,7 +102,7 @@ def fit(
     torch_device = init_distributed(device)
     is_main = not dist.is_initialized() or dist.get_rank() == 0
     with lock_folder(Path(folder)) if is_main else nullcontext():
-        run = Run(recipe, Path(folder), seed, torch_device, fresh, on_validate)
+        run = Run(recipe, Path(folder), seed, torch_device, fresh, on_validate, on_fill)
         try:
             for phase in run.phases[run.progress.phase :]:
                 yield from run.train(phase)
@@ -114,8 +117,9 @@ class Run:
     """The state of a run: its network, its data and its progress."""
 
     def __init__(
-        self, recipe: Recipe, folder: Path, seed: int, device: torch.device, fresh: bool, on_validate: OnValidate
-    ) -> None:
+        self, recipe: Recipe, folder: Path, seed: int, device: torch.device, fresh: bool,
+        on_validate: OnValidate, on_fill: OnFill,
+    ) -> None:  # fmt: skip
         self.recipe, self.folder, self.seed, self.device = recipe, folder, seed, device
         self.on_validate = on_validate
         self.phases = read_phases(recipe)
@@ -137,6 +141,8 @@ class Run:
         if previous is None:
             self.model = self.phases[0].recipe["model"]  # that the network was built from
             self.network: nn.Module = initialize_network(self.model, self.data.sizes, seed)
+            if "init_vectors" in self.model:
+                on_fill(fill_embeddings(self.network, self.model, self.data.tokenizer))
             self.progress = TrainingProgress()
             self.state: Mapping[str, Tensor] = {}
         else:

@@ -39,7 +39,9 @@ class BatchSampler:
     """Sample batches of rows for one run, or for several stacked runs.
 
     With ``replace`` rows are sampled with replacement (MemN2N); otherwise an epoch is a shuffle of
-    the pool, without the last examples that fill no batch. ``weights`` say how often an epoch has
+    the pool, without the last examples that fill no batch. With ``in_order`` the pool is cut into
+    as many equal parts as a batch has rows, which are read side by side, the same in each epoch:
+    row r of a batch goes on where row r of the batch before ended. ``weights`` say how often an epoch has
     each row: 2.5 is twice, and once more for another half of such rows in each epoch. With several
     buckets the examples of a batch have similar lengths; the bucket of a step is the same for all
     runs.
@@ -51,6 +53,7 @@ class BatchSampler:
     phase: int = 0
     num_uniforms: int = 0
     replace: bool = False
+    in_order: bool = False
     stacked: bool = False  # keep the runs axis
     device: torch.device | str = "cpu"
     lengths: Tensor | None = None  # of all examples, for buckets
@@ -64,6 +67,10 @@ class BatchSampler:
                 f"a batch of {self.batch_size} cannot be drawn from {smallest_pool} training "
                 f"examples: lower it, say train.batch={max(smallest_pool // 4, 1)}, or get "
                 "more of them"
+            )
+        if self.in_order and (self.replace or self.num_buckets > 1 or self.weights is not None):
+            raise ConfigError(
+                "a stream is read in order: leave out train.replace and train.buckets, or set data.stream=false"
             )
         if not self.stacked and len(self.pools) != 1:
             raise ValueError("several runs need a runs axis: stacked=True")
@@ -147,6 +154,8 @@ class BatchSampler:
             pool = self.repeat_rows(pool, generator)
         if self.replace:
             indices = torch.randint(len(pool), shape, generator=generator)
+        elif self.in_order:
+            indices = torch.arange(shape[0] * shape[1]).view(self.batch_size, -1).T
         else:
             indices = torch.randperm(len(pool), generator=generator)[: shape[0] * shape[1]].view(shape)
         return iter(pool[indices])

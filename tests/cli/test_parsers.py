@@ -14,6 +14,7 @@ from mnemic.cli.declare import Argument, Option
 LINES = [
     "train memn2n",
     "train memn2n --out runs/a --set a=1 --set b=-2 --seed 7 --fresh --json",
+    "train vectors --data d --out o --width 100 --seed 3 --fresh",
     "average runs/one --out runs/mean runs/two",
     "ship runs/a name --command line --precision int8",
     "table babi --data d --size 10k --tasks 1,2 --tasks 5-7 --joint --seeds 3",

@@ -9,7 +9,7 @@ import pytest
 from app_runs import run, sets
 
 from mnemic import recipe
-from mnemic.cli.networks import table
+from mnemic.cli.tables import babi_table
 from mnemic.data.babi.folder import load_task
 from mnemic.recipe.to_toml import format_toml
 
@@ -174,15 +174,15 @@ def test_all_tables_end_in_one_line_a_network(babi: Path, tmp_path: Path, monkey
 def test_a_stopped_table_keeps_its_finished_runs(babi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ("table", "babi", "--data", babi, "--tasks", "1", "--seeds", "2", "--device", "cpu",
              *sets("train.epochs=1", "phases=[{}]"), "--out", tmp_path / "table")  # fmt: skip
-    show_original = table.ProgressBars.show
+    show_original = babi_table.ProgressBars.show
     done: list[float] = []
 
-    def show(bars: table.ProgressBars, name: str, num_finished: float, *rest: object) -> None:
+    def show(bars: babi_table.ProgressBars, name: str, num_finished: float, *rest: object) -> None:
         show_original(bars, name, num_finished, *rest)  # type: ignore[arg-type]
         done.append(num_finished)
 
-    monkeypatch.setattr(table, "defer_interrupts", lambda: Pressed(done))
-    monkeypatch.setattr(table.ProgressBars, "show", show)
+    monkeypatch.setattr(babi_table, "defer_interrupts", lambda: Pressed(done))
+    monkeypatch.setattr(babi_table.ProgressBars, "show", show)
     stopped = run(*arguments)
     assert stopped.code == 130
     message = f"1 finished runs and the state of the others are kept in {tmp_path / 'table'}"

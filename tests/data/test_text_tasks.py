@@ -164,6 +164,19 @@ def test_files_of_their_own_for_validation_and_none_for_a_test(tmp_path: Path) -
     assert not len(build(DATASETS, spec).dataset("test", data.tokenizer, data.labels))
 
 
+def test_classes_of_lines_that_begin_with_their_label(tmp_path: Path) -> None:
+    for name in ("train", "dev", "test"):
+        lines = [f"{label} a {word} film" for label, word in ((0, "dull"), (1, "fine")) for _ in range(9)]
+        (tmp_path / f"stsa.fine.{name}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files = {f"{key}_file": f"stsa.fine.{name}" for key, name in (("train", "train"), ("validation", "dev"))}
+    spec = {"kind": "classes", "folder": str(tmp_path), "label_first": True, "test_file": "stsa.fine.test", **files}
+    data = build(DATASETS, spec).load()
+    assert (len(data.train), len(data.validation), data.labels) == (18, 18, ("0", "1"))
+    for other in ({"columns": {"text": "x"}}, {"kind": "pairs"}):
+        with pytest.raises(TextError, match="label_first is for lines of one text without columns"):
+            build(DATASETS, spec | other)
+
+
 def test_data_that_cannot_be_learnt(tmp_path: Path) -> None:
     rows = [json.dumps({"text": "x y", "label": 1})] * 20
     text_files.write(tmp_path / "train.jsonl", rows)

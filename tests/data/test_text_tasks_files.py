@@ -13,7 +13,7 @@ from mnemic.data.text_tasks.conll import read_conll
 from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TextError
 from mnemic.data.text_tasks.files import find_file, read_bytes
 from mnemic.data.text_tasks.squad import locate_answer, read_squad
-from mnemic.data.text_tasks.tables import read_labeled
+from mnemic.data.text_tasks.tables import read_label_first, read_labeled
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 real = pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the data in {SHARED}")
@@ -104,6 +104,18 @@ def test_a_bad_table_is_named_with_its_line(
 ) -> None:
     with pytest.raises(TextError, match=message):
         read_labeled(write(tmp_path / name, content), columns, paired=False)
+
+
+def test_lines_that_begin_with_their_label(tmp_path: Path) -> None:
+    path = write(tmp_path / "stsa.fine.train", "4 a gorgeous , witty movie .\r\n\n0 dull\n")
+    expected = [LabeledExample("a gorgeous , witty movie .", None, "4"), LabeledExample("dull", None, "0")]
+    assert read_label_first(path) == expected
+    with pytest.raises(TextError, match=r"if each line is a label, a blank and a text, set data\.label_first=true"):
+        read_labeled(path, {}, paired=False)
+    with pytest.raises(TextError, match=r"train, line 2: 'lovely'; expected a label, a blank and a text"):
+        read_label_first(write(path, "1 good\nlovely\n"))
+    with pytest.raises(TextError, match="holds no examples"):
+        read_label_first(write(path, "\n"))
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
@@ -230,6 +242,8 @@ def test_other_real_files() -> None:
     chinese = read_labeled(SHARED / "zh/chnsenticorp/test.tsv", {}, paired=False)
     assert Counter(example.label for example in chinese) == {"0": 592, "1": 608}
     assert len(read_labeled(SHARED / "imdb/test.jsonl.gz", {}, paired=False)) == 25000
+    grades = Counter(example.label for example in read_label_first(SHARED / "sentences/stsa.fine.dev"))
+    assert (sum(grades.values()), sorted(grades)) == (1101, ["0", "1", "2", "3", "4"])
     dev = read_squad(SHARED / "squad/dev-v1.1.json.gz")
     assert len(dev) == 10570
     assert all(example.text.startswith(example.answers[0], example.start) for example in dev)

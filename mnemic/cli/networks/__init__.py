@@ -1,1 +1,1 @@
-"""Commands for networks: train, evaluate, predict, inspect, export, rebuild tables."""
+"""Commands for networks: train, evaluate, predict, inspect, export."""

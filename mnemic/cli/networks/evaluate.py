@@ -1,6 +1,7 @@
 """``mnemic evaluate``: test a trained network, by the error of each task or by metrics."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 # Of metrics that are no percentages.
 METRIC_LABELS = {"loss": "loss, nats", "alignment": "alignment, no %", "uniformity": "uniformity, no %"}
+SET_HELP = "Change data or model, such as data.test_file=dev."
 Spec: TypeAlias = dict[str, Any]  # the data section of a recipe
 Split: TypeAlias = Literal["test", "validation", "train"]
 THRESHOLD_HEADERS = {
@@ -34,7 +36,7 @@ def evaluate(
     data: opt.Data = None,
     split: Annotated[Split, opt.Option("--split", "The split to test on.")] = "test",
     tasks: opt.Tasks = None,
-    sets: Annotated[list[str] | None, opt.Option("--set KEY=VALUE", "Change data, such as data.test_file=dev.")] = None,
+    sets: Annotated[list[str] | None, opt.Option("--set KEY=VALUE", SET_HELP)] = None,
     device: opt.Device = "auto",
     plot: Annotated[
         Path | None, opt.Option("--plot FILE", "Plot a reader's precision and ROC curves: .png, .svg or .pdf.")
@@ -43,9 +45,10 @@ def evaluate(
     """Test a trained network: error per task, metrics of text tasks, or perplexity.
 
     The data is that of the checkpoint's recipe; --data replaces its folder, and
-    --set data.test_file=dev its test file; --set 'data={…}' replaces all of it. Shares have their
-    95 % interval (Wilson). If some questions have no answer, a table shows what each threshold of
-    "no answer" gives.
+    --set data.test_file=dev its test file; --set 'data={…}' replaces all of it. --set model.…
+    changes how the weights are used, such as model.encode.memory_length=512. Shares have their 95 %
+    interval (Wilson). If some questions have no answer, a table shows what each threshold of "no
+    answer" gives.
 
     Example: mnemic evaluate runs/memn2n --data babi --tasks 1-3
     """
@@ -56,7 +59,10 @@ def evaluate(
     data_spec = dict(checkpoint.recipe["data"])
     if data is not None:
         data_spec = replace_folder(data_spec, data, kind_of(DATASETS, data_spec))
-    data_spec = override_data(data_spec, sets or [])
+    sections = override_sections({"data": data_spec, "model": checkpoint.recipe["model"]}, sets or [])
+    data_spec = sections["data"]
+    if sections["model"] != checkpoint.recipe["model"]:
+        checkpoint = use_model(checkpoint, sections["model"])
     report = {"model": str(model), "data": data_spec, "split": split}
     if kind_of(DATASETS, data_spec).response is not None:  # texts, not questions
         if tasks is not None:
@@ -140,13 +146,28 @@ def report_thresholds(predictions: Sequence["SpanPrediction"], plot: Path | None
 
 def override_data(data_spec: Spec, sets: list[str]) -> Spec:
     """Apply ``--set data.key=value`` changes to the data section of a recipe."""
-    recipe: dict[str, Any] = {"data": data_spec}
+    return override_sections({"data": data_spec}, sets)["data"]
+
+
+def override_sections(sections: dict[str, Spec], sets: list[str]) -> dict[str, Spec]:
+    """Apply ``--set section.key=value`` changes to some sections of a recipe."""
+    recipe: dict[str, Any] = sections
     for text in sets:
         key, value = migrate_override(*parse_assignment(text))
-        if key.partition(".")[0] != "data":
-            raise ConfigError(f"only the data of a trained network can change: --set takes data.…, not {key}")
+        if key.partition(".")[0] not in sections:
+            known = " and ".join(sections)
+            raise ConfigError(f"only the {known} of a trained network can change: --set takes data.…, not {key}")
         recipe = override(recipe, key, value)
-    return recipe["data"]
+    return recipe
+
+
+def use_model(checkpoint: "Checkpoint", model_spec: Spec) -> "Checkpoint":
+    """Rebuild a network so that another model section uses the same weights."""
+    from mnemic.train.initialize import rebuild_network
+
+    network = rebuild_network(model_spec, dict(checkpoint.sizes), checkpoint.network, origin=checkpoint.origin)
+    network = network.to(checkpoint.network.device)
+    return replace(checkpoint, network=network, recipe={**checkpoint.recipe, "model": model_spec})
 
 
 def replace_folder(data_spec: Spec, folder: str, data_kind: Any) -> Spec:

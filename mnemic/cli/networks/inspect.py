@@ -1,19 +1,17 @@
-"""``mnemic inspect``: describe and verify a checkpoint, or list the networks that ship."""
+"""``mnemic inspect``: describe and verify a checkpoint or vectors, or list what ships."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from mnemic.checkpoint import shipped
 from mnemic.cli import options as opt
-from mnemic.cli.networks.load import find_encoder, load_network
+from mnemic.cli.networks.inspect_layers import inspect_layers
+from mnemic.cli.networks.load import load_network
 from mnemic.cli.render.console import Styled, print_json, print_table, print_text
 from mnemic.cli.render.format import format_bytes, format_duration, format_percent
-from mnemic.cli.render.plot_story import check_plot_path
 from mnemic.cli.text_io import STDIN, read_text
+from mnemic.cli.vectors.describe import describe_vectors
 from mnemic.recipe.to_toml import format_toml
-
-if TYPE_CHECKING:
-    from mnemic.evaluate.layer_transitions import TextTransitions
 
 MAX_LOG_ROWS = 5
 ASK_HINT = "to ask one about a story: mnemic story ask --model NAME --story FILE QUESTION"
@@ -34,9 +32,10 @@ def inspect(
 ) -> None:
     """Describe a checkpoint: recipe, sizes, weights, progress; and verify its files.
 
-    Without a folder, list the trained networks that ship with the package. With --layers, show
-    instead how far each layer of the encoder moves the states of a text: the L2 distance and the
-    cosine of its input and output, averaged over the tokens. DIR may then be a Hugging Face folder.
+    The folder may also hold word vectors. Without a folder, list the trained networks that ship
+    with the package. With --layers, show instead how far each layer of the encoder moves the states
+    of a text: the L2 distance and the cosine of its input and output, averaged over the tokens; DIR
+    may then be a Hugging Face folder.
 
     Example: mnemic inspect runs/memn2n
 
@@ -48,53 +47,18 @@ def inspect(
         raise ValueError("--layers needs a network: mnemic inspect DIR --layers TEXT")
     if folder is None:
         print_cards()
-    elif layers is not None:
+        return
+    if layers is not None:
         inspect_layers([folder, *(compare or [])], read_text(STDIN) if layers == STDIN else layers, plot)
-    else:
-        report = describe_checkpoint(folder)
-        print_json(report)
-        print_report(report)
+        return
+    from mnemic.checkpoint.vectors import is_vector_folder
 
-
-def inspect_layers(folders: list[Path], text: str, plot: Path | None) -> None:
-    """Show how much each layer of some networks changes the states of a text."""
-    check_plot_path(plot)
-    transitions = {str(folder): measure_network(folder, text) for folder in folders}
-    networks = [
-        {"name": name, "tokens": measured.tokens, "layers": [layer._asdict() for layer in measured.layers]}
-        for name, measured in transitions.items()
-    ]
-    print_json({"networks": networks, "plot": None if plot is None else str(plot)})
-    if plot is not None:
-        from mnemic.cli.render.plot_layers import plot_layer_transitions
-
-        plot_layer_transitions({name: measured.layers for name, measured in transitions.items()}, plot)
-    for name, measured in transitions.items():
-        rows = [
-            [str(layer.layer), f"{layer.distance:.3f}", f"{layer.cosine:.3f}", f"{layer.angle:.1f}"]
-            for layer in measured.layers
-        ]
-        title = f"{name}, {measured.tokens:,} tokens"
-        print_table([">layer", ">L2 distance", ">cosine", ">angle, °"], rows, title=title)
-
-
-def measure_network(folder: Path, text: str) -> "TextTransitions":
-    """Measure the layers of a checkpoint's encoder, or of a Hugging Face folder's."""
-    from mnemic.encode import load_encoder
-    from mnemic.encode.huggingface.read import CONFIG_FILE
-    from mnemic.evaluate.layer_transitions import measure_text_transitions
-    from mnemic.text import SubwordTokenizer
-
-    if (folder / CONFIG_FILE).is_file():
-        pretrained = load_encoder(folder)
-        encoder, tokenizer = pretrained.encoder, pretrained.tokenizer
-    else:
-        checkpoint, _ = load_network(folder)
-        encoder = find_encoder(checkpoint, folder)
-        tokenizer = checkpoint.tokenizer if isinstance(checkpoint.tokenizer, SubwordTokenizer) else None
-    if tokenizer is None:
-        raise ValueError(f"{folder} has no tokenizer of subwords, so it cannot read a text")
-    return measure_text_transitions(encoder, tokenizer, text)
+    if is_vector_folder(folder):
+        describe_vectors(folder)
+        return
+    report = describe_checkpoint(folder)
+    print_json(report)
+    print_report(report)
 
 
 def print_cards() -> None:

@@ -46,6 +46,7 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     return [
         build_option_row("model.width", int, model),
         build_option_row("model.init_from", str, model),
+        build_option_row("model.init_vectors", str, model),
         *list_kind_options("model.encode", encoders, model.get("encode", {}), MODEL_FACTS),
         *list_kind_options("model.ask", encode.ENCODERS, model.get("ask", {}), MODEL_FACTS),
         *list_kind_options("model.fuse", encode.FUSIONS, model.get("fuse", {}), MODEL_FACTS),

@@ -13,6 +13,7 @@ from mnemic.recipe import ConfigError, kind_of, load_recipe, override
 from mnemic.train.interrupt import defer_interrupts
 
 if TYPE_CHECKING:
+    from mnemic.train.fill_embeddings import FilledRows
     from mnemic.train.run import StepReport
 
 START_HELP = "The encoder to start from: a run, a Hugging Face folder, or reader, which ships."
@@ -71,13 +72,18 @@ def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, devi
     from mnemic.train.run import fit
 
     start: tuple[int, int] | None = None
+    fills: list[FilledRows] = []
     with defer_interrupts() as is_interrupted, ProgressBars("steps") as bars:
         steps = fit(
-            recipe, folder, seed=seed, device=opt.resolve_device(device), fresh=fresh, on_validate=bars.show_validation
-        )
+            recipe, folder, seed=seed, device=opt.resolve_device(device), fresh=fresh,
+            on_validate=bars.show_validation, on_fill=fills.append,
+        )  # fmt: skip
         for report in steps:
             if start is None:
                 start = (report.phase, report.step - 1)
+                for fill in fills:
+                    source = recipe["model"]["init_vectors"]
+                    print_status(f"word vectors of {source}: {fill.filled:,} of {fill.rows:,} rows of the embedding")
                 if start != (0, 0):
                     print_status(f"going on with {folder}: phase {report.phase + 1}, step {report.step - 1}")
             show_step(bars, report)
@@ -90,6 +96,7 @@ def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, devi
     validation: dict[str, Any] = {"validation_error": validation_errors[-1] if validation_errors else None}
     if rows := [row for row in history if "figures" in row]:  # the best; of equal ones the last
         validation = {"figures": min(reversed(rows), key=lambda row: row["validation"])["figures"]}
+    vectors = {"vectors": {"filled": fills[0].filled, "rows": fills[0].rows}} if fills else {}
     return {
         "checkpoint": str(find_checkpoint(folder)),
         "resumed": start not in (None, (0, 0)),
@@ -97,6 +104,7 @@ def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, devi
         "steps": history[-1]["steps"] if history else 0,
         "loss": history[-1]["loss"] if history else None,
         **validation,
+        **vectors,
         "seconds": round(sum(row["seconds"] for row in history), 1),
     }
 

@@ -1,7 +1,8 @@
 """Dataset of running text for language models, and its batches.
 
 Documents are concatenated, with an ``END`` token before, between and after them. A span is a part
-of one document: its tokens are the inputs, and the token after each is its target.
+of one document: its tokens are the inputs, and the token after each is its target. In a stream
+spans go on from document to document, each where the one before ended.
 
 Shapes: t tokens of all documents, r spans, b spans of a batch, n tokens of a span.
 """
@@ -65,21 +66,29 @@ class TokenDataset(TensorDataset):
         column = torch.arange(mask.shape[1], device=rows.device)
         is_target = mask & (column >= self.context_lengths[rows].unsqueeze(1))
         targets = self.ids[positions + 1].long().masked_fill(~is_target, IGNORE)
-        return TokenBatch(WindowBatch(tokens, mask, torch.zeros_like(tokens), mask), targets)
+        inputs = WindowBatch(tokens, mask, torch.zeros_like(tokens), mask)
+        if self.is_stream:
+            inputs = inputs._replace(stream_starts=self.starts[rows])
+        return TokenBatch(inputs, targets)
 
 
-def make_token_dataset(ids: np.ndarray, tokenizer: WordTokenizer, *, max_tokens: int, context: int = 0) -> TokenDataset:
+def make_token_dataset(
+    ids: np.ndarray, tokenizer: WordTokenizer, *, max_tokens: int, context: int = 0, stream: bool = False
+) -> TokenDataset:
     """Cut documents, separated by ``END``, into spans of at most ``max_tokens`` tokens.
 
     Without ``context`` spans are adjacent, for training. With it each span starts that many tokens
     earlier, which have no target there: every token is predicted once and, except at the start of a
-    document, from at least ``context`` tokens.
+    document, from at least ``context`` tokens. As a ``stream`` the documents are one text of adjacent
+    spans, and ``context`` is not used.
     """
     if max_tokens < 2 or not 0 <= context < max_tokens:
         raise ConfigError(
             f"data.length is at least 2 and data.context from 0 to below it, not {max_tokens} and {context}"
         )
     document_ends = np.flatnonzero(ids == tokenizer.id_of(END)).tolist()
+    if stream:  # as if all were one document
+        document_ends, context = document_ends[:1] + document_ends[1:][-1:], 0
     rows = [row for start, end in pairwise(document_ends) for row in cut_document(start, end, max_tokens, context)]
     starts, lengths, context_lengths = torch.tensor(rows, dtype=torch.long).view(-1, 3).unbind(1)
     return TokenDataset(
@@ -88,6 +97,7 @@ def make_token_dataset(ids: np.ndarray, tokenizer: WordTokenizer, *, max_tokens:
         lengths=lengths,
         context_lengths=context_lengths,
         max_tokens=max_tokens,
+        is_stream=stream,
         unknown_id=tokenizer.unknown,
     )
 

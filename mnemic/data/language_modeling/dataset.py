@@ -38,8 +38,10 @@ class LanguageModelFiles(DataSource):
     ``valid``; a folder without the former is tested on the latter. Without a validation file, the
     share ``validation`` of the training documents is held out, chosen by a hash of each text. The
     first ``documents`` training documents are read; 0: all. A model reads ``length`` words at once;
-    in validation and test each word is predicted from at least ``context`` words. ``folder`` can
-    also be one that ``mnemic data words`` wrote: then its vocabulary and documents are used.
+    in validation and test each word is predicted from at least ``context`` words. A ``stream`` is
+    read in order, in training as ``train.batch`` parts of the text side by side, each span where
+    the one before it ended: for networks with a memory. It has no ``context``. ``folder`` can also
+    be one that ``mnemic data words`` wrote: then its vocabulary and documents are used.
     """
 
     layout: ClassVar[Layout] = "tokens"
@@ -57,6 +59,7 @@ class LanguageModelFiles(DataSource):
     vocab: int = 20_000
     length: int = 64
     context: int = 32
+    stream: bool = False
 
     def __post_init__(self) -> None:
         if not 3 < self.vocab <= MAX_VOCAB or self.documents < 0:
@@ -97,13 +100,13 @@ class LanguageModelFiles(DataSource):
         """Encode all documents into a folder that can be used instead of the files."""
         if is_token_folder(self.path):
             raise TextError(f"{self.folder} has been encoded already; give the files themselves")
-        options = {k: v for k, v in asdict(self).items() if k not in ("folder", "length", "context")}
+        options = {k: v for k, v in asdict(self).items() if k not in ("folder", "length", "context", "stream")}
         return save_token_folder(self.encode_splits(), folder, options)
 
     def make_dataset(self, ids: np.ndarray, tokenizer: WordTokenizer, split: Split) -> TokenDataset:
         """Make the dataset of one split; training has no context."""
         context = 0 if split == "train" else self.context
-        return make_token_dataset(ids, tokenizer, max_tokens=self.length, context=context)
+        return make_token_dataset(ids, tokenizer, max_tokens=self.length, context=context, stream=self.stream)
 
     def encode_split(self, split: Split, tokenizer: WordTokenizer) -> np.ndarray:
         """Read the documents of one split as one array of token ids."""

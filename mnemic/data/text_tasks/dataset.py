@@ -17,7 +17,7 @@ from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questio
 from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TaggedExample, TextError
 from mnemic.data.text_tasks.splits import WindowFiles
 from mnemic.data.text_tasks.squad import read_squad
-from mnemic.data.text_tasks.tables import read_labeled
+from mnemic.data.text_tasks.tables import read_label_first, read_labeled
 from mnemic.text import Tokenizer
 
 Labels = Literal["names", "numbers"]
@@ -30,8 +30,9 @@ class ClassFiles(WindowFiles):
     """Texts with a class or number each, from .tsv, .csv or .jsonl files.
 
     Tables have a header. ``columns`` names other columns than the usual ones; numbers from 1 are
-    for a file without a header, such as CoLA's ``{ text = 4, label = 2 }``. ``metric`` selects the
-    best weights.
+    for a file without a header, such as CoLA's ``{ text = 4, label = 2 }``. With ``label_first``
+    files have no columns: each line is a label, a blank and a text, as in SST-5. ``metric`` selects
+    the best weights.
     """
 
     response: ClassVar[str] = "classes"
@@ -40,6 +41,7 @@ class ClassFiles(WindowFiles):
     files: ClassVar[str] = "text"
     alternative: ClassVar[str] = "your own .tsv or .jsonl files"
     columns: Mapping[str, Any] = field(default_factory=dict)
+    label_first: bool = False
     labels: Labels = "names"
     metric: Metric = "accuracy"
 
@@ -48,6 +50,8 @@ class ClassFiles(WindowFiles):
         if (self.labels == "numbers") != (self.metric in NUMBER_METRICS):
             expected = "pearson or spearman" if self.labels == "numbers" else "accuracy, f1 or matthews"
             raise TextError(f"data.metric for labels that are {self.labels} is {expected}")
+        if self.label_first and (self.columns or self.paired):
+            raise TextError("data.label_first is for lines of one text without columns: leave it out")
 
     @classmethod
     def fitting_objectives(cls, spec: Mapping[str, Any]) -> Names:
@@ -56,6 +60,8 @@ class ClassFiles(WindowFiles):
 
     def read_file(self, path: Path) -> list[LabeledExample]:
         """Read the texts or pairs of one file."""
+        if self.label_first:
+            return read_label_first(path)
         return read_labeled(path, self.columns, paired=self.paired)
 
     def list_texts(self, examples: Sequence[LabeledExample]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Reader of labeled texts in tables (.tsv, .csv) and JSON lines (.jsonl), such as GLUE.
+"""Reader of labeled texts in tables (.tsv, .csv), JSON lines (.jsonl) and lines of label and text.
 
 GLUE's .tsv files have no quoting: a ``"`` is a character like any other. Their columns differ by
 task, MRPC's start with a byte order mark, and CoLA's have no header.
@@ -54,6 +54,19 @@ def read_labeled(path: Path, columns: Mapping[str, Any], *, paired: bool) -> lis
     return examples
 
 
+def read_label_first(path: Path) -> list[LabeledExample]:
+    """Read lines of a label, a blank and a text, such as those of SST-5."""
+    examples = []
+    for number, line in ((number, line.strip()) for number, line in read_lines(path)):
+        label, _, text = line.partition(" ")
+        if line and not text:
+            raise TextError(f"{path}, line {number}: {line[:40]!r}; expected a label, a blank and a text")
+        examples += [LabeledExample(text.strip(), None, label)] if line else []
+    if not examples:
+        raise TextError(f"{path} holds no examples")
+    return examples
+
+
 def read_rows(path: Path, columns: Mapping[str, Any]) -> Iterator[tuple[int, TableRow]]:
     """Read the rows of a .jsonl, .csv or .tsv file, with their line numbers."""
     if ".jsonl" in path.suffixes:
@@ -78,10 +91,11 @@ def choose_columns(row: TableRow, columns: Mapping[str, Any], roles: Sequence[st
     usual_columns = {role: [name for name in names if name in row] for role, names in DEFAULT_COLUMNS.items()}
     for role in roles:
         if role not in columns and not usual_columns[role]:
+            hint = "; if each line is a label, a blank and a text, set data.label_first=true" * (len(row) == 1)
             raise TextError(
                 f"{location}: no column for the {role} (such as "
                 f"{', '.join(DEFAULT_COLUMNS[role])}); it has {', '.join(map(str, row))}. Name it with "
-                f"data.columns.{role}, or number all columns from 1"
+                f"data.columns.{role}, or number all columns from 1{hint}"
             )
     if "pair" not in roles and "text" not in columns and usual_columns["pair"]:
         raise TextError(

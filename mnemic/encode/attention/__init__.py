@@ -16,24 +16,36 @@ What a kind can do is an attribute of its class; one that is missing is False:
 - ``supports_packing``: ``mask`` may be a ``PackedMask``, packed texts that attend to themselves.
 - ``supports_scores``: it has ``heads`` and ``attention_scores(x, context, mask)``, its scores
   before the softmax, b h n m, -inf where hidden: what a student's attention is compared by.
+- ``draws_buckets``: ``attend_with_buckets(x, context, mask, buckets)`` also returns the random
+  buckets it used; with them a second call gives the same states.
 - ``max_length``: the largest number of positions, None if unlimited.
 """
 
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.encode.attention.distance_aware import DistanceAwareAttention
 from mnemic.encode.attention.external import ExternalAttention
 from mnemic.encode.attention.full import FullAttention, KeyValues
 from mnemic.encode.attention.low_rank_local import LowRankLocalAttention
+from mnemic.encode.attention.lsh import LSHAttention
 from mnemic.encode.attention.masked import MaskedAttention
 from mnemic.encode.attention.mlp_mixer import TokenMixing
 from mnemic.encode.attention.multi_scale import MultiScaleAttention
+from mnemic.encode.attention.relative import RelativeAttention
+from mnemic.encode.attention.sinusoidal_relative import SinusoidalRelativeAttention
+from mnemic.encode.attention.transformer_xl import TransformerXLAttention
 
 ATTENTIONS: dict[str, Callable[..., Any]] = {
+    "distance-aware": DistanceAwareAttention,
     "external": ExternalAttention,
     "full": FullAttention,
     "low-rank-local": LowRankLocalAttention,
+    "lsh": LSHAttention,
     "masked": MaskedAttention,
     "mlp-mixer": TokenMixing,
     "multi-scale": MultiScaleAttention,
+    "relative": RelativeAttention,
+    "sinusoidal-relative": SinusoidalRelativeAttention,
+    "transformer-xl": TransformerXLAttention,
 }

@@ -22,12 +22,12 @@ class KeyValues(NamedTuple):
 class HeadProjection(nn.Module):
     """Linear projections to queries, keys and values, and back (Vaswani et al. 2017, 3.2.2)."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, *, bias: bool = True) -> None:
         super().__init__()
         if heads < 1 or width % heads:
             raise ConfigError(f"width {width} does not divide into {heads} heads")
         self.heads = heads
-        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width, bias=bias) for _ in range(4))
 
     def project_query(self, x: Tensor) -> Tensor:
         """Project hidden states to the queries of each head."""

@@ -2,15 +2,30 @@
 
 An encoder has ``forward(x, mask, context=None)``, b n d → b n d, zeros at padding, and
 ``iterate_layers``, the input of the first layer and then the output of each. A decoder has
-``forward(x, mask, cache=None)`` and ``empty_cache``; it returns states and the extended cache.
+``forward(x, mask, cache=None)`` and ``empty_cache``; it returns states and the extended cache. One
+that ``supports_context`` takes a ``StackContext`` in place of a cache, and returns the inputs of
+its layers.
 """
 
 from collections.abc import Callable
 
 from torch import nn
 
+from mnemic.encode.stacks.binary_tree import BinaryTreeDecoder, BinaryTreeStack
+from mnemic.encode.stacks.context import StackContext, extend_context
 from mnemic.encode.stacks.decoder import DecoderOutput, DecoderStack, KeyValueCache
-from mnemic.encode.stacks.encoder import EncoderStack, StackContext, min_length, real_token_mask
+from mnemic.encode.stacks.encoder import EncoderStack, min_length, real_token_mask
+from mnemic.encode.stacks.reversible import ReversibleDecoder, ReversibleStack
+from mnemic.encode.stacks.star import StarStack
 
-STACKS: dict[str, Callable[..., nn.Module]] = {"encoder": EncoderStack}
-DECODERS: dict[str, Callable[..., nn.Module]] = {"transformer": DecoderStack}
+STACKS: dict[str, Callable[..., nn.Module]] = {
+    "binary-tree": BinaryTreeStack,
+    "encoder": EncoderStack,
+    "reversible": ReversibleStack,
+    "star": StarStack,
+}
+DECODERS: dict[str, Callable[..., nn.Module]] = {
+    "binary-tree": BinaryTreeDecoder,
+    "reversible": ReversibleDecoder,
+    "transformer": DecoderStack,
+}

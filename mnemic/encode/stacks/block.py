@@ -113,3 +113,15 @@ class DecoderBlock(nn.Module):
             query = self.around_cross.pre_norm(x)
             x = self.around_cross.add_and_norm(x, self.cross.attend(query, source, source_mask))
         return self.around_feed.add_and_norm(x, self.feed(self.around_feed.pre_norm(x))), key_values
+
+    def project_context(self, states: Tensor) -> Any:
+        """Compute the keys and values of earlier inputs of this layer, b m d."""
+        return self.attention.project_key_values(self.around_attention.pre_norm(states))
+
+    def attention_scores(self, x: Tensor, prefix: Tensor, mask: Tensor | CausalMask) -> Tensor:
+        """Return the self-attention's scores, b h n m+n; -inf where hidden.
+
+        ``prefix`` b m d are inputs of this layer before ``x``, its input b n d.
+        """
+        context = self.around_attention.pre_norm(torch.cat([prefix, x], 1))
+        return self.attention.attention_scores(context[:, prefix.shape[1] :], context, mask)

@@ -3,7 +3,7 @@
 Shapes: b batch, n tokens, m earlier tokens, s source positions, d width, h heads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.masks import CausalMask
 from mnemic.encode.stacks.block import Activation, AddNorm, DecoderBlock, FeedForward, Norm
+from mnemic.encode.stacks.context import StackContext
 from mnemic.encode.stacks.encoder import DEFAULT_ATTENTION, min_length
-from mnemic.recipe import build, check_repeats, require_kinds
+from mnemic.recipe import ConfigError, build, check_repeats, require_kinds
 
 
 class KeyValueCache(NamedTuple):
@@ -31,6 +32,7 @@ class DecoderOutput(NamedTuple):
 
     states: Tensor  # b n d, zeros at padding
     cache: Any  # with the ``mask`` of all tokens so far; of a ``DecoderStack`` a ``KeyValueCache``
+    layer_inputs: tuple[Tensor, ...] = ()  # one per layer: b n d, if the stack supports a context
 
 
 class DecoderStack(nn.Module):
@@ -80,6 +82,11 @@ class DecoderStack(nn.Module):
         """The maximum number of tokens; None if unlimited."""
         return min_length(getattr(block.attention, "max_length", None) for block in self.blocks)
 
+    @property
+    def supports_context(self) -> bool:
+        """Whether the layers can attend to states of earlier segments."""
+        return all(getattr(block.attention, "supports_context", False) for block in self.blocks)
+
     def empty_cache(
         self, like: Tensor, source: Tensor | None = None, source_mask: Tensor | None = None
     ) -> KeyValueCache:
@@ -102,19 +109,41 @@ class DecoderStack(nn.Module):
             source_mask=empty_mask if source_mask is None else source_mask,
         )
 
-    def forward(self, x: Tensor, mask: Tensor, cache: KeyValueCache | None = None) -> DecoderOutput:
-        """Run all layers on tokens that follow those in the cache.
+    def project_context(self, context: StackContext) -> KeyValueCache:
+        """Compute the key/value cache of a context: keys and values of today's weights."""
+        if self.cross or not self.supports_context:
+            raise ConfigError("the attention of these layers does not support a context of earlier states")
+        past = tuple(block.project_context(layer) for block, layer in zip(self.blocks, context.layers, strict=True))
+        return KeyValueCache(past, context.mask, (), context.mask[:, :0])
+
+    def forward(
+        self, x: Tensor, mask: Tensor, cache: KeyValueCache | None = None, *, context: StackContext | None = None
+    ) -> DecoderOutput:
+        """Run all layers on tokens that follow those in the cache, or in a context.
 
         ``x`` b n d, ``mask`` b n.
         """
+        if context is not None:
+            cache = self.project_context(context)
         cache = self.empty_cache(x) if cache is None else cache
         full_mask = torch.cat([cache.mask, mask], 1)  # b m+n
         visible = CausalMask(full_mask)
         source_visible = cache.source_mask[:, None, None]  # b 1 1 s
-        new_past = []
+        new_past, layer_inputs = [], []
         for number, block in enumerate(self.blocks):
             source = cache.source[number] if self.cross else None
+            layer_inputs.append(x)
             x, key_values = block(x, visible, cache.past[number], source, source_visible)
             new_past.append(key_values)
         states = self.norm(x) * mask.unsqueeze(-1)
-        return DecoderOutput(states, cache._replace(past=tuple(new_past), mask=full_mask))
+        cache = cache._replace(past=tuple(new_past), mask=full_mask)
+        return DecoderOutput(states, cache, tuple(layer_inputs))
+
+    def iterate_scores(self, x: Tensor, mask: Tensor, context: StackContext) -> Iterator[Tensor]:
+        """Yield each layer's scores of the context and the tokens, b h n m+n; -inf where hidden."""
+        if not all(getattr(block.attention, "supports_scores", False) for block in self.blocks):
+            raise ConfigError("the attention of these layers does not return its scores")
+        visible = CausalMask(torch.cat([context.mask, mask], 1))
+        layer_inputs = self(x, mask, context=context).layer_inputs
+        for block, layer_input, prefix in zip(self.blocks, layer_inputs, context.layers):
+            yield block.attention_scores(layer_input, prefix, visible)

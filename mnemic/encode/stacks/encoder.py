@@ -5,7 +5,7 @@ Shapes: b batch, n tokens, m context positions, d width.
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,21 +13,11 @@ from torch import Tensor, nn
 from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.packed import PackedMask
 from mnemic.encode.stacks.block import Activation, AddNorm, EncoderBlock, FeedForward, Norm
+from mnemic.encode.stacks.context import StackContext
 from mnemic.recipe import ConfigError, build, check_repeats
 
 DEFAULT_ATTENTION: Mapping[str, Any] = {"kind": "full"}
 SharedPart = Literal["all", "attention", "feed-forward"]
-
-
-class StackContext(NamedTuple):
-    """States before the tokens that each layer may attend to.
-
-    The cache of an earlier segment has different states per layer; memory slots are the same in
-    all.
-    """
-
-    layers: tuple[Tensor, ...]  # one per layer: b m d
-    mask: Tensor  # b m
 
 
 class EncoderStack(nn.Module):

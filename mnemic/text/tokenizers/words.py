@@ -179,6 +179,11 @@ def normalize_word(text: str) -> str:
     return unicodedata.normalize("NFC", text.lower()).replace("’", "'")
 
 
+def list_words(text: str) -> list[str]:
+    """List the words of a text, normalized as in a vocabulary."""
+    return list(map(normalize_word, compile_word().findall(text)))
+
+
 def _find_words(text: str, multiword: MultiwordEntries) -> Iterator[WordSpan]:
     """Yield the words and multi-word entries of a text, with their offsets."""
     # Words are normalized one by one to keep the offsets: "İ" is longer in lower case.
@@ -205,7 +210,7 @@ def _iterate_words(text: str, multiword: MultiwordEntries) -> Iterator[str]:
     """
     if multiword.entries:
         return (span.word for span in _find_words(text, multiword))
-    return map(normalize_word, compile_word().findall(text))
+    return iter(list_words(text))
 
 
 def _collect_multiword_entries(entries: Iterable[str]) -> MultiwordEntries:

@@ -1,0 +1,1 @@
+"""Commands that rebuild tables, one file per table."""
