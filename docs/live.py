@@ -23,6 +23,7 @@ PASSED = {
     "width", "vocab", "words", "tokenizer", "longest", "max_length", "tables", "num_tables",
     "classes", "num_classes", "parameters", "rate", "runs", "teachers", "shards", "batch",
 }  # fmt: skip
+LAYER_FACTS = {"layer", "depth"}  # likewise, to an attention
 MAX_DEFAULT = 30  # characters of a default value that is shown
 TABLES = {  # key of a recipe: the table of its kinds
     "model.encode": "mnemic.encode:ENCODERS",
@@ -55,19 +56,20 @@ def kinds() -> Iterator[str]:
         module, _, table = home.partition(":")
         yield f"### {key}\n\n| kind | what it does | options |\n| --- | --- | --- |"
         for kind, constructor in getattr(import_module(module), table).items():
-            options = ", ".join(list_options(constructor)) or "–"
+            passed = PASSED | LAYER_FACTS if key.endswith("attention") else PASSED
+            options = ", ".join(list_options(constructor, passed)) or "–"
             yield f"| `{kind}` | {first_sentence(constructor)} | {options} |"
         yield ""
 
 
-def list_options(constructor: Callable[..., Any]) -> Iterator[str]:
+def list_options(constructor: Callable[..., Any], passed: set[str]) -> Iterator[str]:
     """List the options a recipe may set, with short defaults."""
     for name, parameter in inspect.signature(constructor).parameters.items():
         default = parameter.default
         shown = str(default).lower() if isinstance(default, bool) else repr(default)
         is_short = default is not inspect.Parameter.empty and len(shown) <= MAX_DEFAULT
         is_short = is_short and shown != "<factory>"  # of a dataclass
-        if name not in PASSED and not str(parameter).startswith("*"):
+        if name not in passed and not str(parameter).startswith("*"):
             yield f"`{name} = {shown}`" if is_short else f"`{name}`"
 
 

@@ -10,6 +10,7 @@ from mnemic.cli.render.console import print_status
 # The value of the old option and the other words → the words after the new command.
 Rewrite: TypeAlias = Callable[[str, list[str]], list[str]]
 FILE = "FILE"  # stands for a file that exists, where others name an option
+VALUE_OPTIONS = ("--plot", "--layers", "--compare")  # of commands with such a file: the next word is theirs
 
 
 def name_targets(path: str, words: list[str]) -> list[str]:
@@ -61,7 +62,8 @@ def pop_value(words: list[str], key: str) -> str | None:
     for index, word in enumerate(words):
         if word == "--":
             break
-        if key == FILE and Path(word).is_file():
+        is_value = index > 0 and words[index - 1] in VALUE_OPTIONS
+        if key == FILE and not is_value and Path(word).is_file():
             return words.pop(index)
         if word.startswith(f"{key}=") and key:
             return words.pop(index).removeprefix(f"{key}=")

@@ -36,5 +36,8 @@ def expand_to_four_axes(mask: Tensor) -> Tensor:
 
 
 def find_visible_keys(mask: Tensor, num_keys: int) -> Tensor:
-    """Return the context positions that any query sees, b m; b is 1 if all texts have the same."""
+    """Return the context positions that any query sees, b m.
+
+    b is 1 if all texts have the same mask.
+    """
     return expand_to_four_axes(mask).any(-2).any(1).expand(-1, num_keys)

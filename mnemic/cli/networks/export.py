@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mnemic.cli import options as opt
-from mnemic.cli.networks.load import load_network
+from mnemic.cli.networks.load import find_encoder, load_network
 from mnemic.cli.render.console import print_json, print_table, print_text, print_warnings
 from mnemic.cli.render.format import format_bytes
 
@@ -57,7 +57,7 @@ def export(
 
 def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     """Load the encoder of a Hugging Face folder or of a mnemic checkpoint."""
-    from mnemic.encode import Pretrained, TransformerEncoder, load_encoder
+    from mnemic.encode import Pretrained, load_encoder
     from mnemic.encode.huggingface import find_simplest_family
     from mnemic.models import TextModel
     from mnemic.respond.classes import ClassHead
@@ -69,16 +69,10 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
         pretrained = load_encoder(checkpoint)
         return pretrained if family is None else pretrained._replace(family=family)
     loaded, _ = load_network(checkpoint)
-    modules = loaded.network.named_modules()
-    encoders = [module for _, module in modules if isinstance(module, TransformerEncoder)]
-    if len(encoders) != 1:
-        raise ValueError(
-            f"{checkpoint} has {len(encoders)} Transformer encoders; expected one: `mnemic inspect "
-            f"{checkpoint}` shows its parts"
-        )
+    encoder = find_encoder(loaded, checkpoint)
     tokenizer = loaded.tokenizer if isinstance(loaded.tokenizer, SubwordTokenizer) else None
-    name = family or find_simplest_family(encoders[0])
-    pretrained = Pretrained(encoders[0], tokenizer, name)
+    name = family or find_simplest_family(encoder)
+    pretrained = Pretrained(encoder, tokenizer, name)
     respond = loaded.network.respond
     if isinstance(respond, PretrainingHeads):
         return add_pretraining_heads(pretrained, respond)
@@ -86,7 +80,7 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
         return add_span_head(pretrained, respond)
     if isinstance(respond, ClassHead) and isinstance(loaded.network, TextModel) and has_class_head(name, respond):
         return add_class_head(pretrained, respond, loaded.labels)
-    encoder_ids = {id(weight) for weight in encoders[0].parameters()}
+    encoder_ids = {id(weight) for weight in encoder.parameters()}
     if num_dropped := sum(weight.numel() for weight in loaded.network.parameters() if id(weight) not in encoder_ids):
         print_warnings(f"{num_dropped:,} weights of memory and response stay behind: they have no place there")
     return pretrained

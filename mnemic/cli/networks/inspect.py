@@ -5,9 +5,11 @@ from typing import Annotated, Any
 
 from mnemic.checkpoint import shipped
 from mnemic.cli import options as opt
+from mnemic.cli.networks.inspect_layers import inspect_layers
 from mnemic.cli.networks.load import load_network
 from mnemic.cli.render.console import Styled, print_json, print_table, print_text
 from mnemic.cli.render.format import format_bytes, format_duration, format_percent
+from mnemic.cli.text_io import STDIN, read_text
 from mnemic.cli.vectors.describe import describe_vectors
 from mnemic.recipe.to_toml import format_toml
 
@@ -16,16 +18,38 @@ ASK_HINT = "to ask one about a story: mnemic story ask --model NAME --story FILE
 READER_HINT = "mnemic ask uses `reader` for your documents"
 
 
-def inspect(folder: Annotated[Path | None, opt.Argument("DIR", opt.MODEL_HELP)] = None) -> None:
+def inspect(
+    folder: Annotated[Path | None, opt.Argument("DIR", opt.MODEL_HELP)] = None,
+    layers: Annotated[
+        str | None, opt.Option("--layers TEXT", "How much each layer changes the states of this text; - reads it.")
+    ] = None,
+    compare: Annotated[
+        list[Path] | None, opt.Option("--compare DIR", "Another network for --layers; may be repeated.")
+    ] = None,
+    plot: Annotated[
+        Path | None, opt.Option("--plot FILE", "Plot what --layers shows into a .png, .svg or .pdf file.")
+    ] = None,
+) -> None:
     """Describe a checkpoint: recipe, sizes, weights, progress; and verify its files.
 
     The folder may also hold word vectors. Without a folder, list the trained networks that ship
-    with the package.
+    with the package. With --layers, show instead how far each layer of the encoder moves the states
+    of a text: the L2 distance and the cosine of its input and output, averaged over the tokens; DIR
+    may then be a Hugging Face folder.
 
     Example: mnemic inspect runs/memn2n
+
+    Example: mnemic inspect reader --layers "The lease ends in June." --plot layers.svg
     """
+    if layers is None and (plot or compare):
+        raise ValueError("--plot and --compare show layers: add --layers and a text")
+    if folder is None and layers is not None:
+        raise ValueError("--layers needs a network: mnemic inspect DIR --layers TEXT")
     if folder is None:
         print_cards()
+        return
+    if layers is not None:
+        inspect_layers([folder, *(compare or [])], read_text(STDIN) if layers == STDIN else layers, plot)
         return
     from mnemic.checkpoint.vectors import is_vector_folder
 

@@ -7,6 +7,7 @@ from mnemic.cli.options import resolve_device
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
+    from mnemic.encode import TransformerEncoder
 
 
 def load_network(model: Path, device: str = "cpu") -> tuple["Checkpoint", list[str]]:
@@ -16,3 +17,15 @@ def load_network(model: Path, device: str = "cpu") -> tuple["Checkpoint", list[s
     checkpoint = load_checkpoint(model)
     checkpoint.network.to(resolve_device(device))
     return checkpoint, [] if checkpoint.progress.done else ["this network is not trained to the end"]
+
+
+def find_encoder(checkpoint: "Checkpoint", path: Path) -> "TransformerEncoder":
+    """Find the only Transformer encoder of a checkpoint; raise if there is not one."""
+    from mnemic.encode import TransformerEncoder
+
+    encoders = [module for module in checkpoint.network.modules() if isinstance(module, TransformerEncoder)]
+    if len(encoders) != 1:
+        raise ValueError(
+            f"{path} has {len(encoders)} Transformer encoders; expected one: `mnemic inspect {path}` shows its parts"
+        )
+    return encoders[0]

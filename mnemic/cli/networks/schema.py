@@ -12,6 +12,7 @@ MODEL_FACTS = {"width", "vocab", "max_length", "tables", "words", "hops", "spell
 MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
 SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
 TOKENIZER_FACTS = {"texts", "extra"}  # of a vocabulary that is learned
+LAYER_FACTS = {"layer", "depth"}  # the number of an attention's layer, and of layers
 OBJECTIVE_FACTS = {"teachers", "network", "shards", "batch"}
 OPTIMIZER_FACTS = {"parameters", "rate", "runs"}
 Spec: TypeAlias = Mapping[str, Any]  # a part of a recipe
@@ -118,7 +119,7 @@ def list_part_options(
             option_row = build_option_row(f"{name}.{key}", hints[key], spec)
             yield option_row | ({} if key in required else {"default": defaults.get(key, parameter.default)})
     for key in sorted(parameters.keys() & inner.keys()):
-        hidden = TOKENIZER_FACTS if key == "tokenizer" else MODEL_FACTS
+        hidden = {"tokenizer": TOKENIZER_FACTS, "attention": MODEL_FACTS | LAYER_FACTS}.get(key, MODEL_FACTS)
         default = defaults.get(key, None if key in required else parameters[key].default)
         is_causal = (
             key == "stack" and kind_name(default or {}) in inner["decoder"]

@@ -75,7 +75,10 @@ class BandBlocks(NamedTuple):
         return nn.functional.pad(x, (0, 0, *self.key_padding)).unfold(-2, self.window, self.size)
 
     def unfold_mask(self, mask: Tensor) -> Tensor:
-        """Unfold a dense mask, b h n|1 m → b h g q|1 w; False beyond the ends."""
+        """Unfold a dense mask, b h n|1 m → b h g q|1 w.
+
+        Beyond the ends it is False.
+        """
         if mask.shape[-2] == 1:
             keys = mask.expand(*mask.shape[:-1], self.num_keys).mT  # b h m 1
             return self.unfold_keys(keys)
@@ -119,7 +122,7 @@ def attend_band(
 
 
 def select_block_visible(blocks: BandBlocks, mask: Tensor | CausalMask, reaches: Tensor | None) -> Tensor:
-    """Return which keys of its window each query sees, broadcastable to b h g q w."""
+    """Return which keys of its window each query sees, to b h g q w."""
     is_causal = isinstance(mask, CausalMask)
     dense = mask.keys[:, None, None] if isinstance(mask, CausalMask) else expand_to_four_axes(mask)
     offsets = blocks.key_offsets(dense.device)
@@ -131,9 +134,10 @@ def select_block_visible(blocks: BandBlocks, mask: Tensor | CausalMask, reaches:
 
 
 def compute_band_mask(mask: Tensor | CausalMask, num_queries: int, num_keys: int, reaches: Tensor | int) -> Tensor:
-    """Return the band as a dense mask, b h n m: visible keys within each query's reach.
+    """Return the band as a dense mask: visible keys within each query's reach.
 
-    ``reaches`` is broadcastable to b h n 1; the queries are the last of the context positions.
+    ``reaches`` is broadcastable to b h n 1; the queries are the last of the context positions. It
+    is broadcastable to b h n m.
     """
     dense = to_dense_mask(mask, num_queries)
     columns = torch.arange(num_keys, device=dense.device)

@@ -15,10 +15,11 @@ MemoryNorm = Literal["double", "softmax", "none"]
 
 
 class ExternalAttention(nn.Module):
-    """Attend to ``slots`` learned keys and values instead of a text (Guo et al. 2021, equation 5).
+    """Attend to ``slots`` learned keys and values instead of a text.
 
-    Multi-head as in the authors' code: the input is widened ``expansion`` times, with as many times
-    more heads, and all heads read the same two memories (arXiv:2105.02358, section 3.3).
+    External attention (Guo et al. 2021, arXiv:2105.02358), multi-head as in the authors' code: the
+    input is widened ``expansion`` times, with as many times more heads, and all heads read the same
+    two memories.
     ``norm="double"`` is a softmax over the tokens, then each token's weights are divided by their
     sum; ``"softmax"`` is over the slots; ``"none"`` makes each head a network of two layers.
 
@@ -48,9 +49,10 @@ class ExternalAttention(nn.Module):
         self.out = nn.Linear(expansion * width, width)
 
     def forward(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
-        """Read the memories with each token of ``x`` b n d → b n d, zeros at padding.
+        """Read the memories with each token of ``x``.
 
-        ``context`` is ``x``; ``mask`` is broadcastable to b h n n and the same for all queries.
+        ``x`` b n d → b n d, zeros at padding. ``context`` is ``x``; ``mask`` is broadcastable to
+        b h n n and the same for all queries.
         """
         dropout = self.dropout if self.training else 0.0
         weights = nn.functional.dropout(self.attention_weights(x, context, mask), dropout, training=dropout > 0)
@@ -58,9 +60,9 @@ class ExternalAttention(nn.Module):
         return self.out(mixed.transpose(1, 2).flatten(2)) * find_visible_keys(mask, x.shape[1]).unsqueeze(-1)
 
     def attention_weights(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
-        """Return how much of each common slot each token reads: the evidence, b h n s.
+        """Return how much of each common slot each token reads, b h n s.
 
-        Zeros at padding.
+        They are the evidence; zeros at padding.
         """
         states = self.widen(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # b h n c
         scores = self.memory_keys(states)  # b h n s
@@ -69,7 +71,10 @@ class ExternalAttention(nn.Module):
 
 
 def normalize_scores(scores: Tensor, is_real: Tensor, norm: MemoryNorm) -> Tensor:
-    """Normalize the scores of slots, b h n s; ``is_real`` is broadcastable to b h n 1."""
+    """Normalize the scores of slots, b h n s.
+
+    ``is_real`` is broadcastable to b h n 1.
+    """
     if norm == "none":
         return scores
     logits = scores.to(torch.promote_types(scores.dtype, torch.float32))

@@ -41,7 +41,7 @@ class LowRankProjection(nn.Module):
         self.value, self.out = nn.Linear(width, width), nn.Linear(width, width)
 
     def project_query(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Project to the queries of the global and of the local heads, b g n k and b l n c."""
+        """Project to global queries, b g n k, and local ones, b l n c."""
         return self.split_kinds(self.query(x))
 
     def project_key_values(self, context: Tensor) -> LowRankKeyValues:
@@ -49,7 +49,7 @@ class LowRankProjection(nn.Module):
         return LowRankKeyValues(*self.split_kinds(self.key(context)), split_heads(self.value(context), self.heads))
 
     def split_kinds(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Split channels into those of global heads, b g n k, and of local ones, b l n c."""
+        """Split channels into global heads, b g n k, and local ones."""
         global_part, local_part = x.split([self.global_width, x.shape[-1] - self.global_width], -1)
         return split_heads(global_part, self.global_heads), split_heads(local_part, self.heads - self.global_heads)
 
@@ -128,7 +128,10 @@ class LowRankLocalAttention(nn.Module):
         return self.project.merge_heads(torch.cat(outputs, 1)) * has_any
 
     def attention_scores(self, x: Tensor, context: Tensor, mask: Tensor | CausalMask) -> Tensor:
-        """Return the scores before the softmax, b h n m; -inf where hidden or out of reach."""
+        """Return the scores before the softmax, b h n m.
+
+        They are -inf where hidden or out of reach.
+        """
         global_query, local_query = self.project.project_query(x)
         key_values, (num_queries, num_keys) = self.project_key_values(context), (x.shape[1], context.shape[1])
         global_mask, local_mask = split_mask(mask, self.project.global_heads)

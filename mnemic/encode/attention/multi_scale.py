@@ -19,14 +19,16 @@ NUM_SCALES = len(FIXED_SCALES) + len(TEXT_SHARES)
 
 
 class MultiScaleAttention(nn.Module):
-    """Heads that see 1, 3, n/16, n/8 or n/4 positions to either side (Guo et al. 2020).
+    """Heads with windows of different sizes (Guo et al. 2020).
 
-    The lower the layer, the more heads have small windows: of scale k they are a share of
-    exp(z_k), where z_k = z_{k+1} + ``alpha`` / layer, and 0 at the largest scale and in the last
-    layer (arXiv:1912.00544, section 3). Heads that rounding leaves over go to the largest
-    remainder, of equal ones to the larger scale. n is the number of positions that the query may
-    see: the text's own length, and in a decoder that of the text so far. A share of it is rounded
-    down, to at least 1. Windows of n/4 make time and memory quadratic, with a smaller factor.
+    They see 1, 3, n/16, n/8 or n/4 positions to either side (arXiv:1912.00544). The lower the
+    layer, the more heads have small windows: the share of scale k grows with exp(z_k), where z_k =
+    z_{k+1} + ``alpha`` / layer, and 0 at the largest scale and in the last layer. Rounded, they sum
+    to ``heads``; heads left over go to the largest remainder, of equal ones to the larger scale.
+
+    Where we differ: n is the number of positions that a query may see, so the text's own length
+    without padding, and in a decoder that of the text so far. A share of it is rounded down, to at
+    least 1. Windows of n/4 leave time and memory quadratic, with a smaller factor.
     """
 
     supports_causal = supports_context = supports_rows = supports_scores = True
@@ -85,7 +87,10 @@ class MultiScaleAttention(nn.Module):
         return self.project.merge_heads(mixed) * has_visible
 
     def attention_scores(self, x: Tensor, context: Tensor, mask: Tensor | CausalMask) -> Tensor:
-        """Return the scores before the softmax, b h n m; -inf where hidden or out of a window."""
+        """Return the scores before the softmax, b h n m.
+
+        They are -inf where hidden or out of a head's window.
+        """
         keys = self.project_key_values(context).keys
         scale_reaches = compute_scale_reaches(count_visible(mask, x.shape[1], context.shape[1]))
         groups = self.list_head_groups()
@@ -95,7 +100,7 @@ class MultiScaleAttention(nn.Module):
 
 
 def count_heads(heads: int, alpha: float, layer: int, depth: int) -> tuple[int, ...]:
-    """Count the heads of each scale in a layer (from 0) of ``depth``; they sum to ``heads``."""
+    """Count the heads of each scale in a layer, from 0, of ``depth``."""
     step = 0.0 if layer == depth - 1 else alpha / (layer + 1)
     weights = [exp(step * (NUM_SCALES - 1 - scale)) for scale in range(NUM_SCALES)]
     shares = [heads * weight / sum(weights) for weight in weights]

@@ -189,3 +189,15 @@ def number_unique_blocks(encoder: TransformerEncoder) -> dict[str, str]:
     """Number the blocks with weights of their own: index in the stack → number."""
     blocks = list(encoder.stack.blocks)
     return {str(blocks.index(block)): str(number) for number, block in enumerate(dict.fromkeys(blocks))}
+
+
+def iterate_unique_weights(encoder: TransformerEncoder) -> Iterator[tuple[str, nn.Parameter]]:
+    """Yield the weights by name; layers that are the same come once.
+
+    A sub-layer that different layers share comes with each of them.
+    """
+    numbers = number_unique_blocks(encoder)
+    for name, weight in encoder.named_parameters(remove_duplicate=False):
+        prefix, _, rest = name.partition("stack.blocks.")
+        if prefix or rest.partition(".")[0] in numbers:
+            yield name, weight

@@ -16,6 +16,7 @@ from mnemic.encode.huggingface.shape import (
     EncoderShape,
     config_from_shape,
     count_offset_rows,
+    iterate_unique_weights,
     number_unique_blocks,
     shape_of_encoder,
 )
@@ -103,8 +104,8 @@ def collect_weights(pretrained: Pretrained, shape: EncoderShape, offset_rows: in
     family, encoder = FAMILIES[pretrained.family], pretrained.encoder
     numbers = number_unique_blocks(encoder)
     trunk = {
-        huggingface_name(name, family, numbers): weight.detach().cpu().float().contiguous()
-        for name, weight in encoder.named_parameters()
+        huggingface_name(name, family, numbers): weight.detach().to("cpu", torch.float32, copy=True).contiguous()
+        for name, weight in iterate_unique_weights(encoder)
     }
     table = trunk[POSITION_TABLE]
     trunk[POSITION_TABLE] = torch.cat([table.new_zeros(offset_rows, table.shape[1]), table])
