@@ -54,7 +54,10 @@ class TreeAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, context: Tensor, tree: TreeMask) -> Tensor:
-        """Attend from all nodes ``x`` b u d to their neighbors or tokens; ``context`` is the same."""
+        """Attend from all nodes to their neighbors or tokens.
+
+        ``x`` b u d, and ``context`` the same → b u d.
+        """
         layout = tree.layout
         query = self.split_heads(self.query(x)) * (x.shape[-1] // self.heads) ** -0.5  # b h u c
         keys, values = self.split_heads(self.key(x)), self.split_heads(self.value(x))
@@ -107,7 +110,7 @@ class TreeAttention(nn.Module):
         ``query`` b h s c, ``keys`` and ``values`` b h t c, ``is_real`` b t → b h s c. Spans without
         a real token are of no use to anyone: they see their filler.
         """
-        shape = (query.shape[2], -1)
+        shape = (query.shape[2], keys.shape[2] // query.shape[2])
         visible = is_real.unflatten(1, shape)  # b s t/s
         visible = (visible | ~visible.any(-1, keepdim=True)).unsqueeze(1)
         scores = (keys.unflatten(2, shape) @ query.unsqueeze(-1)).squeeze(-1)  # b h s t/s
@@ -167,8 +170,10 @@ class BinaryTreeStack(nn.Module):
         order = order_real_first(mask)
         nodes = iterate_nodes(self.blocks, gather_tokens(x, order), TreeMask(layout, mask.sum(1)), self.has_root)
         for number, states in enumerate(nodes):
-            is_root = self.has_root and number
-            yield states[:, -1:].expand_as(x) if is_root else scatter_tokens(states[:, : x.shape[1]], order)
+            if self.has_root and number:  # the root's input is zero
+                yield states[:, -1:].expand_as(x)
+            else:
+                yield scatter_tokens(states[:, : x.shape[1]], order)
 
 
 class BinaryTreeDecoder(RecomputingDecoder):

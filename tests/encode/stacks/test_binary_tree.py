@@ -10,10 +10,9 @@ import torch
 from saved_bytes import fit_slope, measure_saved_bytes
 from torch import Tensor, nn
 
-from mnemic.encode import ENCODERS
-from mnemic.encode.stacks import DECODERS, BinaryTreeDecoder, BinaryTreeStack, EncoderStack, tree_layout
+from mnemic.encode.stacks import BinaryTreeDecoder, BinaryTreeStack, EncoderStack, tree_layout
 from mnemic.encode.stacks.tree_layout import build_layout, make_layout
-from mnemic.recipe import ConfigError, build
+from mnemic.recipe import ConfigError
 
 D = 8
 CPU = torch.device("cpu")
@@ -143,13 +142,8 @@ def list_contexts(num_tokens: int, length: int, neighbors: int, is_causal: bool)
 
 def level_of(node: int, layout: tree_layout.TreeLayout) -> int:
     """Return the level of a node of the one sequence of all nodes."""
-    level = 0
-    for size in (layout.num_tokens, *layout.spans_per_level):
-        if node < size:
-            return level
-        node -= size
-        level += 1
-    raise AssertionError("no such node")
+    ends = torch.tensor([layout.num_tokens, *layout.spans_per_level]).cumsum(0)
+    return int((ends <= node).sum())
 
 
 @pytest.mark.parametrize("neighbors", [1, 2, 3, 4, 16])
@@ -252,22 +246,32 @@ def test_token_by_token_gives_the_same_states_as_all_at_once() -> None:
     torch.testing.assert_close(decoder(x[1:, mask[1]], full_mask(x[1:, mask[1]])).states[0], expected[1, mask[1]])
 
 
-@pytest.mark.parametrize("table", [ENCODERS, DECODERS])
-def test_layers_and_options(table: dict[str, Any]) -> None:
-    """Dropout acts only in training; bad options are named."""
-    options = {"kind": "binary-tree", "dropout": 0.3, "attention_dropout": 0.3}
-    stack = build(DECODERS, options, width=D, cross=False) if table is DECODERS else BinaryTreeStack(D, dropout=0.3)
+@pytest.mark.parametrize("option", ["dropout", "attention_dropout"])
+def test_dropout_acts_only_in_training(option: str) -> None:
     x = random_states(1, 9).float()
+    for kind in (BinaryTreeStack(D, **{option: 0.5}), BinaryTreeDecoder(D, cross=False, **{option: 0.5})):
+        stack: Any = kind
+        outputs = [stack(x, full_mask(x)) for _ in range(2)]
+        assert not torch.equal(*(getattr(output, "states", output) for output in outputs))
+        stack.eval()
+        outputs = [stack(x, full_mask(x)) for _ in range(2)]
+        assert torch.equal(*(getattr(output, "states", output) for output in outputs))
 
-    def run() -> Tensor:
-        output = stack(x, full_mask(x))
-        return output if isinstance(output, Tensor) else output.states
 
-    assert not torch.equal(run(), run())
-    stack.eval()
-    assert torch.equal(run(), run())
-    with pytest.raises(ConfigError, match="at least 1 neighbor"):
-        type(stack)(D, cross=False, neighbors=0) if table is DECODERS else type(stack)(D, neighbors=0)
+def test_options_are_checked() -> None:
+    with pytest.raises(ConfigError, match="at least 1 neighbor per level"):
+        BinaryTreeStack(D, neighbors=0)
+    with pytest.raises(ConfigError, match="max_level of -1"):
+        BinaryTreeDecoder(D, cross=False, max_level=-1)
+    with pytest.raises(ConfigError, match="width 8 does not divide into 3 heads"):
+        BinaryTreeStack(D, heads=3)
+
+
+@pytest.mark.parametrize("max_level", [0, 3])
+def test_coarse_levels_share_their_vectors(max_level: int) -> None:
+    decoder = BinaryTreeDecoder(D, cross=False, neighbors=2, max_level=max_level, depth=1)
+    assert decoder.blocks[0].attention.edges.shape == (1, max_level + 1, 2, D // 4)
+    assert decoder(random_states(1, 50).float(), torch.ones(1, 50).bool()).states.isfinite().all()
 
 
 def test_iterate_layers_yields_each_layer() -> None:
@@ -314,5 +318,4 @@ def test_saved_bytes_grow_almost_linearly(is_causal: bool) -> None:
         return output.states if is_causal else output
 
     sizes = [measure_saved_bytes(lambda length=length: run(length)) for length in lengths]
-    print(sizes, fit_slope(lengths, sizes))
     assert fit_slope(lengths, sizes) < 1.2

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from mnemic.encode.stacks import StarStack
 from mnemic.encode.stacks.star import StarBlock
 from mnemic.recipe import ConfigError
-from mnemic.respond.classes import ClassHead
+from mnemic.respond.classes import ClassHead, masked_max
 
 D = 8
 VARIANTS = pytest.mark.parametrize("variant", ["paper", "published"])
@@ -135,6 +135,7 @@ def test_max_pooling_gives_relay_and_maximum() -> None:
     relay = (states - tokens)[:, 0]
     pooled = torch.stack([tokens[0].amax(0), tokens[1, :4].amax(0)]) + relay
     torch.testing.assert_close(head(None, None, states, mask), head.out(head.inner(pooled).tanh()))
+    assert (masked_max(states, torch.zeros_like(mask)) == 0).all()
 
 
 def test_saved_bytes_grow_linearly() -> None:
