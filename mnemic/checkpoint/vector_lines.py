@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from mnemic.checkpoint.atomic_files import CheckpointError
-from mnemic.data.corpora.read_documents import decode_line, read_raw_lines
+from mnemic.data.corpora.read_documents import CorpusError, decode_line, read_raw_lines
 
 WORDS_PER_CHUNK = 10_000
 EXPECTED_LINE = "a line is a word and its numbers, with one blank between them"
@@ -24,9 +24,8 @@ BINARY_HINT = "a binary file becomes text by gensim's save_word2vec_format(FILE,
 
 
 def read_vector_lines(path: Path) -> Iterator[tuple[tuple[str, ...], Tensor]]:
-    """Yield the words and vectors (n d) of a text file, chunk by chunk."""
-    lines = ((number, decode_line(line, number, path)) for number, line in read_raw_lines(path))
-    lines = ((number, line.rstrip(" \r\n")) for number, line in lines)
+    """Yield the words and vectors (n d) of a text file in chunks."""
+    lines = read_stripped_lines(path)
     first = next(lines, None)
     if first is None:
         raise CheckpointError(f"{path} is empty; {EXPECTED_LINE}")
@@ -42,6 +41,15 @@ def read_vector_lines(path: Path) -> Iterator[tuple[tuple[str, ...], Tensor]]:
         raise CheckpointError(f"{path} announces {num_words} words, and has {num_read}; fetch it again")
 
 
+def read_stripped_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Read the lines of a file, without blanks at their ends, with their numbers."""
+    for number, line in read_raw_lines(path):
+        try:
+            yield number, decode_line(line, number, path).rstrip(" \r\n")
+        except CorpusError as error:
+            raise CheckpointError(f"{error}; {BINARY_HINT}") from None
+
+
 def read_header(line: str) -> tuple[int | None, int]:
     """Read the number and width of the vectors from a header; else None and 0."""
     fields = line.split(" ")
@@ -51,7 +59,7 @@ def read_header(line: str) -> tuple[int | None, int]:
 
 
 def parse_lines(lines: list[tuple[int, str]], width: int, path: Path) -> tuple[tuple[str, ...], Tensor]:
-    """Parse lines to words and vectors (n d), or raise an error that names the line."""
+    """Parse lines to words and vectors (n d); an error names the line."""
     words, vectors = [], np.empty((len(lines), width), dtype=np.float32)
     for row, (number, line) in enumerate(lines):
         word, *fields = line.rsplit(" ", width)

@@ -58,7 +58,7 @@ def fill_embeddings(network: Any, model: Mapping[str, Any], tokenizer: Tokenizer
 
 
 def find_word_table(network: Any, vocab: int) -> nn.Parameter:
-    """Find the only embedding of the encoder (v d); it has to be one of words."""
+    """Find the embedding of the encoder (v d), which has to be its only one."""
     encode = network.encode
     if not encode.reads_texts:
         return encode.embeddings.tokens

@@ -76,6 +76,17 @@ def test_a_damaged_file_is_named(name: str, damage: str, tmp_path: Path) -> None
         load_vectors(tmp_path / "vectors")
 
 
+@pytest.mark.parametrize(("name", "old", "new"), [(WORDS, b"cat", b"cap"), (VECTORS, b"", b"")])
+def test_a_changed_word_or_number_is_found(name: str, old: bytes, new: bytes, tmp_path: Path) -> None:
+    """Only the digest can tell: the file is as good as before."""
+    save_table(tmp_path / "vectors", ["the", "cat"], 4)
+    path = tmp_path / "vectors" / name
+    content = path.read_bytes()
+    path.write_bytes(content.replace(old, new) if old else content[:-4] + b"\0\0\x80\x3f")  # 1.0
+    with pytest.raises(CheckpointError, match=rf"{name} was changed or cut short.*not that of vectors\.json"):
+        load_vectors(tmp_path / "vectors")
+
+
 @pytest.mark.parametrize(
     ("words", "vectors", "message"),
     [
@@ -142,7 +153,7 @@ def test_gensim_reads_and_writes_the_same_text(tmp_path: Path) -> None:
     for word, row in zip(table.words, table.vectors):
         assert row.tolist() == pytest.approx(words[word])
     theirs.save_word2vec_format(str(tmp_path / "theirs.bin"), binary=True)
-    with pytest.raises(ValueError, match=r"theirs\.bin"):
+    with pytest.raises(ValueError, match=r"theirs\.bin.*binary=False"):
         load_vectors(tmp_path / "theirs.bin")
 
 
