@@ -22,7 +22,11 @@ class TensorDataset:
 
     num_uniforms: ClassVar[int] = 0
     weights: Tensor | None = field(default=None, kw_only=True)
-    is_stream: bool = field(default=False, kw_only=True)
+
+    @property
+    def is_stream(self) -> bool:
+        """Return whether the examples are pieces of one text, to be read in order."""
+        return False
 
     @property
     def device(self) -> torch.device:

@@ -79,7 +79,7 @@ class CausalEncoder(TokenEncoder):
     def encode_segment(
         self, tokens: Tensor, mask: Tensor, context: StackContext | None = None
     ) -> tuple[Tensor, StackContext]:
-        """Encode the next segment of texts; return its states and the context of the one after.
+        """Encode the next segment of texts; return states and the next context.
 
         ``tokens``, ``mask``: b n → b n d. Gradients reach the weights that project the context, and
         nothing of earlier segments.

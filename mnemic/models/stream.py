@@ -1,4 +1,4 @@
-"""What a text model carries from one segment of a running text to the next: cached states.
+"""Cached states that a text model carries from segment to segment of running text.
 
 Shapes: b rows of text, n tokens of a segment, m cached states, k layers, h heads, d width.
 """
@@ -16,7 +16,7 @@ LAYER_PREFIX = "memory.layers."  # of the names of a memory's tensors
 
 
 class StreamMemory(NamedTuple):
-    """The last states of each layer, of rows of text that are read segment by segment."""
+    """The last states of each layer, of texts read segment by segment."""
 
     states: StackContext  # k times b m d, with their mask b m
     next_starts: Tensor  # b, the number of the token that each row goes on with
@@ -50,15 +50,15 @@ class StreamMemory(NamedTuple):
 
 @torch.no_grad()
 def read_stream_memory(encode: Any, tokens: Tensor, mask: Tensor, context: StackContext) -> Reading:
-    """Return how much each token (b n) attends to each cached state, layer by layer: the evidence.
+    """Return each layer's attention to cached states: the evidence.
 
-    ``weights`` and ``scores`` are b k h n m: layers are hops, and cached states are slots, oldest
-    first. The rest of each attention, which is on the segment itself, has the score ``nothing``;
-    ``found`` are the states of the tokens.
+    ``tokens`` and ``mask`` are b n; ``weights`` and ``scores`` b k h n m: layers are hops, and
+    cached states are slots, oldest first. The rest of each attention, which is on the segment
+    itself, has the score ``nothing``; ``found`` are the states of the tokens.
     """
     num_cached = context.mask.shape[1]
     scores = torch.stack(list(encode.iterate_scores(tokens, mask, context)), 1).float()  # b k h n m+n
     weights = scores.softmax(-1).nan_to_num(0)[..., :num_cached]  # a row that sees nothing is zeros
-    found = encode.encode_segment(tokens, mask, context)[0]
+    states = encode.encode_segment(tokens, mask, context)[0]
     own_scores = scores[..., num_cached:].logsumexp(-1).clamp(min=MASKED_SCORE)
-    return Reading(found, weights, scores[..., :num_cached].clamp(min=MASKED_SCORE), nothing=own_scores)
+    return Reading(states, weights, scores[..., :num_cached].clamp(min=MASKED_SCORE), nothing=own_scores)

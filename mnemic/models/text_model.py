@@ -77,7 +77,7 @@ class TextModel(BaseNetwork):
             if self.encode.takes_max_tokens:
                 encode_kwargs["max_tokens"] = inputs.max_tokens
             if inputs.stream_starts is not None and self.encode.memory_length:
-                states, memory = self.encode_stream(inputs)
+                states, memory = self.encode_stream(inputs, inputs.stream_starts)
             else:
                 states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # b n d
             response_kwargs = {} if inputs.decoder_tokens is None else {"decoder_tokens": inputs.decoder_tokens}
@@ -93,11 +93,11 @@ class TextModel(BaseNetwork):
         logits = logits.float() if isinstance(logits, Tensor) else logits
         return TextOutput(logits, states, None if relevance is None else relevance.float(), memory)
 
-    def encode_stream(self, inputs: WindowBatch) -> tuple[Tensor, StreamMemory]:
+    def encode_stream(self, inputs: WindowBatch, starts: Tensor) -> tuple[Tensor, StreamMemory]:
         """Encode segments of running text; return their states and the memory after them."""
         encode: Any = self.encode
         states, context = encode.encode_segment(inputs.tokens, inputs.mask, select_context(inputs))
-        return states, StreamMemory(context, inputs.stream_starts + inputs.mask.sum(1))
+        return states, StreamMemory(context, starts + inputs.mask.sum(1))
 
     def read_memory(self, inputs: WindowBatch) -> Reading:
         """Return how much segments attend to the memory they come with: the evidence.

@@ -80,8 +80,9 @@ def continue_texts(
         prompt = [end_id, *ids]
         if not checkpoint.network.encode.memory_length:
             prompt = prompt[-max_context:]
+        step, state, last = start_decoding(checkpoint, prompt, max_context)
         sequences = sample_texts(
-            *start_decoding(checkpoint, prompt, max_context), end_id=end_id, max_tokens=max_words, generator=generator, **sampling
+            step, state, last, end_id=end_id, max_tokens=max_words, generator=generator, **sampling
         )
         token_ids = sequences.tokens[0, 0].tolist()
         text = checkpoint.tokenizer.decode(token_id for token_id in token_ids if token_id != end_id)

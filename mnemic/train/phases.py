@@ -112,7 +112,9 @@ def build_sampler(
     Processes that train together all sample the whole batch (see ``select_rank_shard``).
     """
     if dataset.is_stream and phase.settings.accumulate > 1:
-        raise ConfigError("a stream has one memory per row of a batch: leave out train.accumulate, and lower train.batch")
+        raise ConfigError(
+            "a stream has one memory per row of a batch: leave out train.accumulate, and lower train.batch"
+        )
     return BatchSampler(
         pools=pools,
         seeds=seeds,

@@ -41,10 +41,10 @@ class BatchSampler:
     With ``replace`` rows are sampled with replacement (MemN2N); otherwise an epoch is a shuffle of
     the pool, without the last examples that fill no batch. With ``in_order`` the pool is cut into
     as many equal parts as a batch has rows, which are read side by side, the same in each epoch:
-    row r of a batch goes on where row r of the batch before ended. ``weights`` say how often an epoch has
-    each row: 2.5 is twice, and once more for another half of such rows in each epoch. With several
-    buckets the examples of a batch have similar lengths; the bucket of a step is the same for all
-    runs.
+    row r of a batch goes on where row r of the batch before ended. ``weights`` say how often an
+    epoch has each row: 2.5 is twice, and once more for another half of such rows in each epoch.
+    With several buckets the examples of a batch have similar lengths; the bucket of a step is the
+    same for all runs.
     """
 
     pools: Sequence[Tensor]  # the rows of each run

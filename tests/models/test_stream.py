@@ -96,7 +96,7 @@ def test_evidence_is_the_share_of_each_cached_state(attention: str) -> None:
 
 
 def test_without_a_state_the_others_get_its_share() -> None:
-    """As for evidence of a memory's slots: hide what was read most, and the rest adds up to 1 again."""
+    """Hide what was read most, and the other shares grow until all add up to 1 again."""
     model, tokens = make_model(), random_tokens(1, 2 * LENGTH)
     memory = model(make_segment(tokens[:, :LENGTH], [0])).memory
     second = make_segment(tokens[:, LENGTH:], [4], memory)

@@ -42,9 +42,15 @@ class TokenDataset(TensorDataset):
     context_lengths: Tensor  # r, how many of these are context, without a target
     max_tokens: int  # of a span
     unknown_id: int  # of words that are not in the vocabulary
+    stream: bool = False  # each span goes on where the one before it ended
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    @property
+    def is_stream(self) -> bool:
+        """Return whether the spans are pieces of one text, to be read in order."""
+        return self.stream
 
     @property
     def num_targets(self) -> int:
@@ -67,7 +73,7 @@ class TokenDataset(TensorDataset):
         is_target = mask & (column >= self.context_lengths[rows].unsqueeze(1))
         targets = self.ids[positions + 1].long().masked_fill(~is_target, IGNORE)
         inputs = WindowBatch(tokens, mask, torch.zeros_like(tokens), mask)
-        if self.is_stream:
+        if self.stream:
             inputs = inputs._replace(stream_starts=self.starts[rows])
         return TokenBatch(inputs, targets)
 
@@ -79,16 +85,17 @@ def make_token_dataset(
 
     Without ``context`` spans are adjacent, for training. With it each span starts that many tokens
     earlier, which have no target there: every token is predicted once and, except at the start of a
-    document, from at least ``context`` tokens. As a ``stream`` the documents are one text of adjacent
-    spans, and ``context`` is not used.
+    document, from at least ``context`` tokens. As a ``stream`` all documents are one text, whose
+    spans are adjacent.
     """
+    context = 0 if stream else context
     if max_tokens < 2 or not 0 <= context < max_tokens:
         raise ConfigError(
             f"data.length is at least 2 and data.context from 0 to below it, not {max_tokens} and {context}"
         )
     document_ends = np.flatnonzero(ids == tokenizer.id_of(END)).tolist()
     if stream:  # as if all were one document
-        document_ends, context = document_ends[:1] + document_ends[1:][-1:], 0
+        document_ends = document_ends[:1] + document_ends[1:][-1:]
     rows = [row for start, end in pairwise(document_ends) for row in cut_document(start, end, max_tokens, context)]
     starts, lengths, context_lengths = torch.tensor(rows, dtype=torch.long).view(-1, 3).unbind(1)
     return TokenDataset(
@@ -97,8 +104,8 @@ def make_token_dataset(
         lengths=lengths,
         context_lengths=context_lengths,
         max_tokens=max_tokens,
-        is_stream=stream,
         unknown_id=tokenizer.unknown,
+        stream=stream,
     )
 
 

@@ -34,9 +34,7 @@ class TransformerXLAttention(nn.Module):
     supports_causal = supports_context = supports_rows = supports_scores = True
     supports_packing = False  # distances are counted in whole rows
 
-    def __init__(
-        self, width: int, *, heads: int = 4, dropout: float = 0.0, fused: bool = True, clamp: int = 0
-    ) -> None:
+    def __init__(self, width: int, *, heads: int = 4, dropout: float = 0.0, fused: bool = True, clamp: int = 0) -> None:
         super().__init__()
         if width % 2:
             raise ConfigError(f"attention by distance pairs sine and cosine; width {width} is odd")
@@ -92,7 +90,7 @@ class TransformerXLAttention(nn.Module):
         return scores.masked_fill(~to_dense_mask(mask, x.shape[1]), float("-inf"))
 
     def distance_scores(self, query: Tensor, num_keys: int, *, is_causal: bool = False) -> Tensor:
-        """Compute the scores of all distances between the queries and a context, b h n m.
+        """Compute the scores of distances between queries and keys, b h n m.
 
         With ``is_causal`` those of later positions mean nothing.
         """
@@ -117,10 +115,10 @@ def encode_distances(distances: Tensor, width: int, clamp: int, dtype: torch.dty
 
 
 def align_distances(scores: Tensor) -> Tensor:
-    """Shift the scores of falling distances so that column j of row i is about key j.
+    """Shift the scores of distances so that column j is about key j.
 
-    All rows come with the distances of the last query (… n w → … n w): row i moves n - 1 - i
-    columns to the left, and what enters from the right means nothing.
+    All rows come with the falling distances of the last query (… n w → … n w): row i moves
+    n - 1 - i columns to the left, and what enters from the right means nothing.
     """
     num_queries, num_distances = scores.shape[-2:]
     # One more column and the rows read anew, one column shorter, move each row one further.

@@ -24,7 +24,7 @@ class StackContext(NamedTuple):
 def extend_context(
     context: StackContext | None, layer_inputs: Sequence[Tensor], mask: Tensor, length: int
 ) -> StackContext:
-    """Append the inputs of each layer (b n d) to a context; keep the last ``length``, detached.
+    """Append layer inputs (b n d) to a context; keep the last ``length``, detached.
 
     What is cached are hidden states and not keys and values, so that later segments project them
     with the weights of that time, which learn from it (Dai et al. 2019, section 3.2).

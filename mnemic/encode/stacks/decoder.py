@@ -140,7 +140,10 @@ class DecoderStack(nn.Module):
         return DecoderOutput(states, cache, tuple(layer_inputs))
 
     def iterate_scores(self, x: Tensor, mask: Tensor, context: StackContext) -> Iterator[Tensor]:
-        """Yield each layer's scores of the context and the tokens, b h n m+n; -inf where hidden."""
+        """Yield each layer's attention scores, b h n m+n; -inf where hidden.
+
+        ``x`` b n d and ``mask`` b n follow the context of m states.
+        """
         if not all(getattr(block.attention, "supports_scores", False) for block in self.blocks):
             raise ConfigError("the attention of these layers does not return its scores")
         visible = CausalMask(torch.cat([context.mask, mask], 1))

@@ -177,9 +177,9 @@ def test_mistakes_are_explained() -> None:
         CausalEncoder(D, VOCAB, embeddings=NO_POSITIONS, memory_length=-1)
     with pytest.raises(ConfigError, match=r"positions\.kind=none"):
         CausalEncoder(D, VOCAB, memory_length=4)
-    with pytest.raises(ConfigError, match="does not support a context"):
-        stack = DecoderStack(D)  # with cross-attention: its cache needs a source
-        stack.project_context(StackContext((torch.zeros(1, 2, D),) * 2, torch.ones(1, 2, dtype=torch.bool)))
+    context = StackContext((torch.zeros(1, 2, D),) * 2, torch.ones(1, 2, dtype=torch.bool))
+    with pytest.raises(ConfigError, match="does not support a context"):  # its cache needs a source
+        DecoderStack(D, cross=True).project_context(context)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in DECODERS if kind != "transformer"])
