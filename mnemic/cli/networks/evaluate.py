@@ -34,7 +34,10 @@ def evaluate(
     data: opt.Data = None,
     split: Annotated[Split, opt.Option("--split", "The split to test on.")] = "test",
     tasks: opt.Tasks = None,
-    sets: Annotated[list[str] | None, opt.Option("--set KEY=VALUE", "Change data, such as data.test_file=dev.")] = None,
+    sets: Annotated[
+        list[str] | None,
+        opt.Option("--set KEY=VALUE", "Change data, such as data.test_file=dev, or options of the model."),
+    ] = None,
     device: opt.Device = "auto",
     plot: Annotated[
         Path | None, opt.Option("--plot FILE", "Plot a reader's precision and ROC curves: .png, .svg or .pdf.")
@@ -43,21 +46,24 @@ def evaluate(
     """Test a trained network: error per task, metrics of text tasks, or perplexity.
 
     The data is that of the checkpoint's recipe; --data replaces its folder, and
-    --set data.test_file=dev its test file; --set 'data={…}' replaces all of it. Shares have their
-    95 % interval (Wilson). If some questions have no answer, a table shows what each threshold of
-    "no answer" gives.
+    --set data.test_file=dev its test file; --set 'data={…}' replaces all of it. Options of the
+    model that change no weight can be set, too: model.encode.stack.attention.rounds=8. Shares have
+    their 95 % interval (Wilson). If some questions have no answer, a table shows what each
+    threshold of "no answer" gives.
 
     Example: mnemic evaluate runs/memn2n --data babi --tasks 1-3
     """
     from mnemic.data import DATASETS
 
     check_plot_path(plot)
-    checkpoint, notes = load_network(model, device)
+    model_changes = dict(migrate_override(*parse_assignment(text)) for text in sets or [] if is_model_change(text))
+    checkpoint, notes = load_network(model, device, model_changes)
     data_spec = dict(checkpoint.recipe["data"])
     if data is not None:
         data_spec = replace_folder(data_spec, data, kind_of(DATASETS, data_spec))
-    data_spec = override_data(data_spec, sets or [])
+    data_spec = override_data(data_spec, [text for text in sets or [] if not is_model_change(text)])
     report = {"model": str(model), "data": data_spec, "split": split}
+    report |= {"changes": model_changes} if model_changes else {}
     if kind_of(DATASETS, data_spec).response is not None:  # texts, not questions
         if tasks is not None:
             raise ValueError("this data has no tasks: leave out --tasks")
@@ -144,9 +150,14 @@ def override_data(data_spec: Spec, sets: list[str]) -> Spec:
     for text in sets:
         key, value = migrate_override(*parse_assignment(text))
         if key.partition(".")[0] != "data":
-            raise ConfigError(f"only the data of a trained network can change: --set takes data.…, not {key}")
+            raise ConfigError(f"{key} of a trained network cannot change here; --set takes data.…")
         recipe = override(recipe, key, value)
     return recipe["data"]
+
+
+def is_model_change(text: str) -> bool:
+    """Check whether a ``--set KEY=VALUE`` changes an option of the model."""
+    return text.startswith("model.")
 
 
 def replace_folder(data_spec: Spec, folder: str, data_kind: Any) -> Spec:
