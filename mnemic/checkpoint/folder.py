@@ -30,12 +30,13 @@ from mnemic.checkpoint.tensors import read_tensors, write_tensors
 from mnemic.encode.precision import Precision, prepare_for_inference
 from mnemic.files import read_json
 from mnemic.models import build_model, build_within
-from mnemic.recipe import Recipe, join_words
+from mnemic.recipe import Recipe, join_words, override
 from mnemic.recipe.bounds import is_too_deep
 from mnemic.recipe.migrate import migrate_recipe, migrate_sizes, migrate_state
 from mnemic.text import Tokenizer
 from mnemic.text import load_tokenizer as load_tokenizer
 
+NO_OVERRIDES: Mapping[str, Any] = {}
 FORMAT = 2  # that is written
 READABLE_FORMATS = (1, 2)  # 1: with the names of version 0.1, which ``recipe.migrate`` translates
 RECIPE, WEIGHTS, TOKENIZER = "recipe.json", "weights.safetensors", "tokenizer.json"
@@ -101,14 +102,20 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, quantize: bool = Fa
     replace_folder(new_folder, folder)
 
 
-def load_checkpoint(folder: str | Path, *, precision: Precision = "float32") -> Checkpoint:
+def load_checkpoint(
+    folder: str | Path, *, precision: Precision = "float32", overrides: Mapping[str, Any] = NO_OVERRIDES
+) -> Checkpoint:
     """Load a checkpoint from its folder, or from a run's folder, and verify every file.
 
     With a ``precision`` other than float32 (see ``for_inference``) it is for inference only.
+    ``overrides`` change its recipe, by dotted keys: options of the model that leave the shapes of
+    all weights as they are.
     """
     path, folder = Path(folder), find_checkpoint(Path(folder))
     verify_files(folder)
     metadata = read_metadata(folder / RECIPE)
+    for key, value in overrides.items():
+        metadata["recipe"] = override(metadata["recipe"], key, value)
     network, weights = build_for_weights(folder, metadata)
     load_weights(network, weights, folder / WEIGHTS)
     return Checkpoint(

@@ -50,7 +50,7 @@ class WordsTable:
     def build_recipe(self, name: str, folder: str) -> Recipe:
         """Load a recipe with the table's overrides and data folder; raise for other data."""
         recipe = override(load_recipe(name, self.sets), "data.folder", folder)
-        if kind_of(DATASETS, recipe["data"]).layout != "tokens":
+        if not issubclass(kind_of(DATASETS, recipe["data"]), LanguageModelFiles):
             raise ConfigError(f"the recipe {name!r} does not learn from data of kind 'words'")
         return recipe
 

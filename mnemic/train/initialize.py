@@ -287,12 +287,10 @@ def check_segment_windows(data: Mapping[str, Any]) -> None:
         )
 
 
-def rebuild_network(
-    model: dict[str, Any], sizes: Sizes, network: nn.Module, *, origin: str = "the phase before"
-) -> Any:
-    """Build a network with the weights of another, whose ``origin`` errors name."""
+def rebuild_network(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> Any:
+    """Build the network of a phase's model with the weights of another network."""
     rebuilt = build_network(model, sizes, 0)
-    load_weights(rebuilt, weights_of(network), Path(origin))
+    load_weights(rebuilt, weights_of(network), Path("the phase before"))
     return rebuilt
 
 

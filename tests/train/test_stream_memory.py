@@ -198,7 +198,7 @@ def test_commands_read_with_a_memory_of_any_length(trained: Path, files: Path) -
     other_segments = run("evaluate", trained, *sets("data.length=5"), "--device", "cpu", "--json").json
     assert other_segments["figures"]["perplexity"] != pytest.approx(expected, rel=1e-5)
     wrong = run("evaluate", trained, *sets("train.rate=1"), "--device", "cpu")
-    assert (wrong.code, "only the data and model" in wrong.err) == (2, True)
+    assert (wrong.code, "cannot change here" in wrong.err) == (2, True)
     wrong = run("evaluate", trained, *sets("model.width=20"), "--device", "cpu")
     assert (wrong.code, "has shape" in wrong.err) == (2, True)
 

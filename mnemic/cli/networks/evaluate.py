@@ -1,7 +1,6 @@
 """``mnemic evaluate``: test a trained network, by the error of each task or by metrics."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 # Of metrics that are no percentages.
 METRIC_LABELS = {"loss": "loss, nats", "alignment": "alignment, no %", "uniformity": "uniformity, no %"}
-SET_HELP = "Change data or model, such as data.test_file=dev."
 Spec: TypeAlias = dict[str, Any]  # the data section of a recipe
 Split: TypeAlias = Literal["test", "validation", "train"]
 THRESHOLD_HEADERS = {
@@ -36,7 +34,10 @@ def evaluate(
     data: opt.Data = None,
     split: Annotated[Split, opt.Option("--split", "The split to test on.")] = "test",
     tasks: opt.Tasks = None,
-    sets: Annotated[list[str] | None, opt.Option("--set KEY=VALUE", SET_HELP)] = None,
+    sets: Annotated[
+        list[str] | None,
+        opt.Option("--set KEY=VALUE", "Change data, such as data.test_file=dev, or options of the model."),
+    ] = None,
     device: opt.Device = "auto",
     plot: Annotated[
         Path | None, opt.Option("--plot FILE", "Plot a reader's precision and ROC curves: .png, .svg or .pdf.")
@@ -45,25 +46,24 @@ def evaluate(
     """Test a trained network: error per task, metrics of text tasks, or perplexity.
 
     The data is that of the checkpoint's recipe; --data replaces its folder, and
-    --set data.test_file=dev its test file; --set 'data={…}' replaces all of it. --set model.…
-    changes how the weights are used, such as model.encode.memory_length=512. Shares have their 95 %
-    interval (Wilson). If some questions have no answer, a table shows what each threshold of "no
-    answer" gives.
+    --set data.test_file=dev its test file; --set 'data={…}' replaces all of it. Options of the
+    model that change no weight can be set, too: model.encode.memory_length=512. Shares have
+    their 95 % interval (Wilson). If some questions have no answer, a table shows what each
+    threshold of "no answer" gives.
 
     Example: mnemic evaluate runs/memn2n --data babi --tasks 1-3
     """
     from mnemic.data import DATASETS
 
     check_plot_path(plot)
-    checkpoint, notes = load_network(model, device)
+    model_changes = dict(migrate_override(*parse_assignment(text)) for text in sets or [] if is_model_change(text))
+    checkpoint, notes = load_network(model, device, model_changes)
     data_spec = dict(checkpoint.recipe["data"])
     if data is not None:
         data_spec = replace_folder(data_spec, data, kind_of(DATASETS, data_spec))
-    sections = override_sections({"data": data_spec, "model": checkpoint.recipe["model"]}, sets or [])
-    data_spec = sections["data"]
-    if sections["model"] != checkpoint.recipe["model"]:
-        checkpoint = use_model(checkpoint, sections["model"])
+    data_spec = override_data(data_spec, [text for text in sets or [] if not is_model_change(text)])
     report = {"model": str(model), "data": data_spec, "split": split}
+    report |= {"changes": model_changes} if model_changes else {}
     if kind_of(DATASETS, data_spec).response is not None:  # texts, not questions
         if tasks is not None:
             raise ValueError("this data has no tasks: leave out --tasks")
@@ -146,28 +146,18 @@ def report_thresholds(predictions: Sequence["SpanPrediction"], plot: Path | None
 
 def override_data(data_spec: Spec, sets: list[str]) -> Spec:
     """Apply ``--set data.key=value`` changes to the data section of a recipe."""
-    return override_sections({"data": data_spec}, sets)["data"]
-
-
-def override_sections(sections: dict[str, Spec], sets: list[str]) -> dict[str, Spec]:
-    """Apply ``--set section.key=value`` changes to some sections of a recipe."""
-    recipe: dict[str, Any] = sections
+    recipe: dict[str, Any] = {"data": data_spec}
     for text in sets:
         key, value = migrate_override(*parse_assignment(text))
-        if key.partition(".")[0] not in sections:
-            known = " and ".join(sections)
-            raise ConfigError(f"only the {known} of a trained network can change: --set takes data.…, not {key}")
+        if key.partition(".")[0] != "data":
+            raise ConfigError(f"{key} of a trained network cannot change here; --set takes data.…")
         recipe = override(recipe, key, value)
-    return recipe
+    return recipe["data"]
 
 
-def use_model(checkpoint: "Checkpoint", model_spec: Spec) -> "Checkpoint":
-    """Rebuild a network so that another model section uses the same weights."""
-    from mnemic.train.initialize import rebuild_network
-
-    network = rebuild_network(model_spec, dict(checkpoint.sizes), checkpoint.network, origin=checkpoint.origin)
-    network = network.to(checkpoint.network.device)
-    return replace(checkpoint, network=network, recipe={**checkpoint.recipe, "model": model_spec})
+def is_model_change(text: str) -> bool:
+    """Check whether a ``--set KEY=VALUE`` changes an option of the model."""
+    return text.startswith("model.")
 
 
 def replace_folder(data_spec: Spec, folder: str, data_kind: Any) -> Spec:

@@ -1,7 +1,8 @@
 """Load a trained network for a command."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mnemic.cli.options import resolve_device
 
@@ -10,11 +11,16 @@ if TYPE_CHECKING:
     from mnemic.encode import TransformerEncoder
 
 
-def load_network(model: Path, device: str = "cpu") -> tuple["Checkpoint", list[str]]:
-    """Load a network onto a device, with a note if its training is not finished."""
+def load_network(
+    model: Path, device: str = "cpu", overrides: Mapping[str, Any] | None = None
+) -> tuple["Checkpoint", list[str]]:
+    """Load a network onto a device, with a note if its training is not finished.
+
+    ``overrides`` change its recipe.
+    """
     from mnemic.checkpoint.folder import load_checkpoint
 
-    checkpoint = load_checkpoint(model)
+    checkpoint = load_checkpoint(model, overrides=overrides or {})
     checkpoint.network.to(resolve_device(device))
     return checkpoint, [] if checkpoint.progress.done else ["this network is not trained to the end"]
 

@@ -175,9 +175,12 @@ class LSHAttention(nn.Module):
         bias = self.compute_bias(buckets, is_real, order, ranks, chunk, is_causal)  # b h r k p w
         scores = query @ make_windows(keys, is_causal).mT
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) + bias
-        totals = scores.logsumexp(-1, keepdim=True)  # b h r k p 1
-        weights = nn.functional.dropout((scores - totals).exp(), self.dropout, self.training)
-        mixed = weights.to(values.dtype) @ make_windows(values, is_causal)  # b h r k p c
+        weights = scores.softmax(-1)
+        # The log of the sum that the softmax divided by, without another exponential of all scores.
+        largest = scores.detach().argmax(-1, keepdim=True)  # b h r k p 1
+        totals = scores.gather(-1, largest) - weights.gather(-1, largest).log()
+        weights = nn.functional.dropout(weights, self.dropout, self.training).to(values.dtype)
+        mixed = weights @ make_windows(values, is_causal)  # b h r k p c
 
         mixed, totals = (PermuteRows.apply(x.flatten(3, 4), ranks, order) for x in (mixed, totals))  # b h r m c|1
         return (mixed * totals.softmax(2).to(mixed.dtype)).sum(2)[:, :, :length]
@@ -211,10 +214,8 @@ class LSHAttention(nn.Module):
             for round_codes in codes.split(1, 2):
                 bias += find_pairs(round_codes.expand_as(codes))
             bias = bias.clamp_(min=1).log_().neg_()
-        is_self = torch.eye(chunk, dtype=torch.bool, device=order.device)  # p p
-        is_self = nn.functional.pad(is_self, (0, bias.shape[-1] - chunk)).roll(
-            chunk if bias.shape[-1] > chunk else 0, -1
-        )
+        column = torch.arange(bias.shape[-1], device=order.device) - (chunk if bias.shape[-1] > chunk else 0)
+        is_self = column == torch.arange(chunk, device=order.device).unsqueeze(1)  # p w
         return bias.masked_fill_(~is_visible, float("-inf")).masked_fill_(is_self, SELF_PENALTY)
 
 

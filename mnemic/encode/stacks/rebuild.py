@@ -142,7 +142,7 @@ def repeat_update(
     run: ReversibleRun, number: int, sublayer: str, x: Tensor, weights: Mapping[str, Tensor], gradient: Tensor,
     buckets: Tensor | None = None,
 ) -> tuple[Tensor, list[Tensor | None]]:  # fmt: skip
-    """Run a sublayer once more and return its update with the gradients of ``x`` and the weights."""
+    """Repeat a sublayer; return its update, and the gradients of ``x`` and the weights."""
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         update, _ = run.compute_update(number, sublayer, x, weights, buckets)

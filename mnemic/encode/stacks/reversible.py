@@ -59,7 +59,7 @@ class ReversibleBlock(nn.Module):
 
         if not self.chunk_feed:
             return run_piece(x)
-        # Of all texts in turn: pieces that are one block of memory take the same kernels as the whole.
+        # Of all texts in turn: each piece is one block of memory, for which the same kernels run.
         pieces = x.flatten(0, 1).split(self.chunk_feed)
         updates = [checkpoint(run_piece, piece, use_reentrant=False, preserve_rng_state=False) for piece in pieces]
         return torch.cat(updates).view_as(x)
@@ -74,7 +74,7 @@ class ReversibleBlock(nn.Module):
 
 
 class ReversibleStack(nn.Module):
-    """Reversible layers: y₁ = x₁ + attention(x₂), y₂ = x₂ + feed(y₁) (Kitaev et al. 2020, section 3).
+    """Layers y₁ = x₁ + attention(x₂), y₂ = x₂ + feed(y₁) (Kitaev et al. 2020, section 3).
 
     Each sublayer normalizes its input. Both streams begin with the embeddings. The backward pass
     computes each layer's inputs from its outputs, so that the memory for activations does not grow

@@ -76,13 +76,18 @@ def reference_attention(attention: LSHAttention, x: Tensor, is_real: Tensor, buc
 @pytest.mark.parametrize("across_buckets", [True, False])
 @pytest.mark.parametrize("count_repeats", [True, False])
 def test_equals_softmax_over_the_sets_of_all_rounds(causal: bool, across_buckets: bool, count_repeats: bool) -> None:
-    """With texts of several lengths, one of them with padding inside, and short ones."""
+    """With texts of several lengths, one of them with padding inside; states and gradients."""
     attention = make_attention(across_buckets=across_buckets, count_repeats=count_repeats)
-    x, is_real = random_states(4, 37), length_mask([37, 18, 3, 0], 37)
+    x, is_real = random_states(4, 37).requires_grad_(), length_mask([37, 18, 3, 0], 37)
     is_real[0, 5:9] = False
     actual, buckets = attention.attend_with_buckets(x, x, make_mask(is_real, causal))
     assert buckets[0].max() > 4
-    torch.testing.assert_close(actual, reference_attention(attention, x, is_real, buckets, causal))
+    expected = reference_attention(attention, x, is_real, buckets, causal)
+    torch.testing.assert_close(actual, expected)
+    inputs, direction = [x, *attention.parameters()], random_states(4, 37, seed=9)
+    gradients = (torch.autograd.grad((states * direction).sum(), inputs) for states in (actual, expected))
+    for actual_gradient, expected_gradient in zip(*gradients):
+        torch.testing.assert_close(actual_gradient, expected_gradient)
 
 
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", "both sides"])

@@ -259,7 +259,7 @@ def test_mistakes_are_named() -> None:
     x, mask = random_states(1, 3).float(), torch.ones(1, 3, dtype=torch.bool)
     with pytest.raises(ConfigError, match="take no context of earlier states"):
         make_stack()(x, mask, StackContext((x, x, x), mask))
-    with pytest.raises(ConfigError, match="chunk_feed is a number of positions, .* not -1"):
+    with pytest.raises(ConfigError, match=r"chunk_feed is a number of positions, .* not -1"):
         make_stack(chunk_feed=-1)
     with pytest.raises(ConfigError, match="'masked' cannot be used in a decoder"):
         ReversibleDecoder(D, cross=False, attention={"kind": "masked"})
