@@ -68,13 +68,20 @@ class TransformerEncoder(TokenEncoder):
             return self.encode_packed(tokens, mask, segments, positions)
         return self.encode_batch(tokens, mask, segments, positions)
 
-    def iterate_layers(self, tokens: Tensor, mask: Tensor, *, segments: Tensor | None = None) -> Iterator[Tensor]:
-        """Yield the embeddings of a padded batch, then the states of each layer.
+    def iterate_layers(
+        self,
+        tokens: Tensor,
+        mask: Tensor | PackedMask,
+        *,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Iterator[Tensor]:
+        """Yield the embeddings of a batch, then the states of each layer.
 
         ``tokens``, ``mask`` b n → depth + 1 times b n d, before the last norm; what is at padding
-        means nothing.
+        means nothing. A packed row, with its ``positions``, gives rows 1 t d.
         """
-        x = self.embeddings(tokens, mask, segments=segments)
+        x = self.embeddings(tokens, real_token_mask(mask), segments=segments, positions=positions)
         yield from self.stack.iterate_layers(x, mask)
 
     def encode_batch(

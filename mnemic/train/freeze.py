@@ -9,21 +9,21 @@ from mnemic.recipe import ConfigError, join_words
 
 
 def freeze(network: nn.Module, names: Sequence[str]) -> None:
-    """Freeze the modules of these names, before an optimizer or wrapper is made."""
-    for module in find_modules(network, names):
-        module.requires_grad_(False)
+    """Freeze the modules and weights of these names, before an optimizer or wrapper is made."""
+    for part in find_parts(network, names):
+        part.requires_grad_(False)
 
 
-def find_modules(network: nn.Module, names: Sequence[str]) -> list[nn.Module]:
-    """Find the modules of these names, such as ``encode`` or ``encode.embeddings``.
+def find_parts(network: nn.Module, names: Sequence[str]) -> list[nn.Module | nn.Parameter]:
+    """Find the modules and weights of these names: ``encode``, ``encode.embeddings.tokens``.
 
     Other modules may share their weights.
     """
     unwrapped = unwrap_network(network)
     if names and unwrapped.num_runs is not None:
         raise ConfigError("train.frozen is for one run at a time: leave it out of a table")
-    modules = dict(unwrapped.named_modules())
-    if unknown := [name for name in names if not name or name not in modules]:
+    parts = dict(unwrapped.named_modules()) | dict(unwrapped.named_parameters())
+    if unknown := [name for name in names if not name or name not in parts]:
         top_level = join_words(name for name, _ in unwrapped.named_children())
         raise ConfigError(f"train.frozen names parts of {top_level}, or of these, not {join_words(unknown)}")
-    return [modules[name] for name in names]
+    return [parts[name] for name in names]

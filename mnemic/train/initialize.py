@@ -5,7 +5,7 @@
 folder is only read when a run starts: a checkpoint needs no other folder.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from mnemic.recipe import (
     select_kinds,
 )
 from mnemic.respond import RESPONSES
-from mnemic.train.freeze import find_modules
+from mnemic.train.freeze import find_parts
 from mnemic.train.phases import Phase
 from mnemic.train.sampler import make_generator
 
@@ -73,8 +73,9 @@ def start_recipe_from(recipe: Recipe, folder: Path) -> Recipe:
     """Set a recipe's encoder, tokenizer and initial weights to those of a folder.
 
     The folder is a checkpoint or a Hugging Face folder. The recipe's width and ``model.encode``
-    become those of the folder, except for dropout. The recipe's ``[started]`` table overrides its
-    other settings, since trained weights need a smaller learning rate than random ones.
+    become those of the folder, except for dropout. The recipe's ``[pretrained]`` table overrides
+    all that: trained weights need a smaller learning rate than random ones, and a student may have
+    fewer layers.
     """
     if (folder / CONFIG_FILE).is_file():
         shape = shape_from_config(read_json(folder / CONFIG_FILE), folder / CONFIG_FILE)
@@ -92,11 +93,11 @@ def start_recipe_from(recipe: Recipe, folder: Path) -> Recipe:
     encode = copy_dropout(encode, recipe["model"].get("encode", {}))
     tokenizer = {"kind": "stored", "folder": str(checkpoint_folder)}
     start_settings = {"model.width": width, "model.encode": encode, "model.init_from": str(folder)}
-    base = {key: value for key, value in recipe.items() if key != "pretrained"}
-    recipe = merge_recipes(base, recipe.get("pretrained", {}))
+    pretrained = recipe.get("pretrained", {})
+    recipe = {key: value for key, value in recipe.items() if key != "pretrained"}
     for key, value in (start_settings | {"data.tokenizer": tokenizer}).items():
         recipe = override(recipe, key, value)
-    return recipe
+    return merge_recipes(recipe, pretrained)
 
 
 def copy_dropout(encoder: Mapping[str, Any], dropout_source: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,20 +129,49 @@ def find_start_checkpoint(folder: Path) -> Path:
 def copy_parts(network: nn.Module, parts: Sequence[str], folder: Path) -> None:
     """Copy the weights of some parts from ``folder``; every name and shape must agree.
 
-    An encoder with fewer layers gets the first ones.
+    An encoder with fewer layers gets some, evenly spaced (see ``space_layers``).
     """
-    network_weights, start_weights = weights_of(network), read_start_weights(folder)
+    network_weights = weights_of(network)
+    start_weights = space_layers(read_start_weights(folder), count_layers(network_weights))
     for part_name in parts:
         for owner, names in (("this network", network_weights), (str(folder), start_weights)):
             if not any(part_of(name) == part_name for name in names):
                 raise ConfigError(f"model.init_parts names {part_name!r}, which {owner} does not have")
-    copied = {
-        name: weight
-        for name, weight in start_weights.items()
-        if part_of(name) in parts and (name in network_weights or not name.startswith(LAYER_PREFIX))
-    }
+    copied = {name: weight for name, weight in start_weights.items() if part_of(name) in parts}
     unchanged = {name: weight for name, weight in network_weights.items() if part_of(name) not in parts}
     load_weights(network, unchanged | copied, folder)
+
+
+def space_layers(weights: Mapping[str, Tensor], num_layers: int) -> dict[str, Tensor]:
+    """Select ``num_layers`` layers of an encoder, and number them anew.
+
+    Of k times as many, each k-th one, the last one included: the layers that ``layers`` compares
+    with (Sun et al. 2019, arXiv:1908.09355, "PKD-skip"). Without as many, all are kept.
+
+    >>> names = [f"{LAYER_PREFIX}{number}.norm.weight" for number in range(4)]
+    >>> selected = space_layers({name: torch.tensor(number) for number, name in enumerate(names)}, 2)
+    >>> {name.split(".")[3]: int(weight) for name, weight in selected.items()}
+    {'0': 1, '1': 3}
+    """
+    num_there = count_layers(weights)
+    if not 0 < num_layers < num_there:
+        return dict(weights)
+    numbers = {str((index + 1) * num_there // num_layers - 1): str(index) for index in range(num_layers)}
+    selected = {}
+    for name, weight in weights.items():
+        if not name.startswith(LAYER_PREFIX):
+            selected[name] = weight
+            continue
+        number, _, rest = name.removeprefix(LAYER_PREFIX).partition(".")
+        if number in numbers:
+            selected[f"{LAYER_PREFIX}{numbers[number]}.{rest}"] = weight
+    return selected
+
+
+def count_layers(names: Iterable[str]) -> int:
+    """Count the layers of the encoder whose weights have these names."""
+    layer_names = (name.removeprefix(LAYER_PREFIX) for name in names if name.startswith(LAYER_PREFIX))
+    return len({name.partition(".")[0] for name in layer_names})
 
 
 def part_of(name: str) -> str:
@@ -303,7 +333,7 @@ def check_phases(phases: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
     check_memory(network)
     shapes = {name: weight.shape for name, weight in network.named_parameters()}
     for phase in phases:
-        find_modules(network, phase.settings.frozen)
+        find_parts(network, phase.settings.frozen)
         if phase.settings.segments and kind_of(DATASETS, recipe["data"]).layout != "segments":
             known = join_words(select_kinds(DATASETS, layout="segments"))
             raise ConfigError(f"train.segments is for data of kind {known}; leave it out")

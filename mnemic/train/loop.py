@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_map
 from mnemic.models.contract import unwrap_network
 from mnemic.objectives import CarriedState, Loss
 from mnemic.recipe import ConfigError, build
-from mnemic.train.freeze import find_modules
+from mnemic.train.freeze import find_parts
 from mnemic.train.optim.clipping import CLIPS
 from mnemic.train.optim.optimizers import OPTIMIZERS
 from mnemic.train.optim.schedules import SCHEDULES
@@ -135,7 +135,7 @@ def train(
     if isinstance(optimizer.param_groups[0]["lr"], Tensor):
         take_step = GraphedStep(take_step)
     network.train()
-    frozen_modules = find_modules(network, settings.frozen)
+    frozen_modules = [part for part in find_parts(network, settings.frozen) if isinstance(part, nn.Module)]
     for number, batch in enumerate(islice(batches, max(total_steps - first_step, 0)), start=first_step):
         rate = settings.rate * schedule(number, steps_per_epoch, total_steps)
         set_learning_rate(optimizer, rate)

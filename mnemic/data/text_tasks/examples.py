@@ -19,7 +19,8 @@ class LabeledExample(NamedTuple):
 class QuestionExample(NamedTuple):
     """A question about a text, and its right answers, if there are any.
 
-    Several answers are alternatives, unless ``needs_all``: then all of them are asked for.
+    Several answers are alternatives, unless ``needs_all``: then all of them are asked for. If it is
+    not ``is_extractive``, the text as a whole is the answer: it is to be found, not to be read.
     """
 
     question: str
@@ -31,6 +32,7 @@ class QuestionExample(NamedTuple):
     domain: str = ""  # that metrics are computed by
     needs_all: bool = False
     answer_starts: tuple[int, ...] = ()  # of all answers; () where only the first is located
+    is_extractive: bool = True
 
     @property
     def references(self) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 ``{"question": …, "context": …, "answers": [{"text": …, "answer_start": …}]}``, and if you like
 ``id``, ``title`` (texts with one title are one article), ``domain``, ``is_impossible``,
 ``answer_kind`` ("all": every answer is asked for; "any": they are alternatives) and ``history``
-(a list of earlier turns).
+(a list of earlier turns). A line ``{"question": …, "answer": …}`` has a text that is the answer as
+a whole, as those of frequently asked questions; an ``entity`` is its title and put before the
+question.
 """
 
 import json
@@ -45,6 +47,8 @@ def parse_question(
     """Parse a JSON record into a question; ``location`` is for errors."""
     if not isinstance(record, Mapping):
         raise TextError(f'{location}: expected an object {{"question": …, "context": …, "answers": […]}}')
+    if "context" not in record and "answer" in record:
+        return parse_pair(record, location)
     question, text = (read_text(record, name, location) for name in ("question", "context"))
     answers = [] if record.get("is_impossible") else record.get("answers", [])
     if not isinstance(answers, list) or not all(
@@ -67,6 +71,26 @@ def parse_question(
         domain=str(record.get("domain") or ""),
         needs_all=kind == "all" and len(answers) > 1,
         answer_starts=starts,
+    )
+
+
+def parse_pair(record: Mapping[str, Any], location: str) -> QuestionExample:
+    """Parse a record of a question and the text that answers it as a whole.
+
+    >>> record = {"question": "Is there parking?", "answer": "Yes, for free.", "entity": "ACORN HOUSE"}
+    >>> parse_pair(record, "faq.jsonl, line 1").question
+    'ACORN HOUSE: Is there parking?'
+    """
+    question, text = (read_text(record, name, location) for name in ("question", "answer"))
+    entity = str(record.get("entity") or "")
+    return QuestionExample(
+        question=f"{entity}: {question}" if entity else question,
+        text=text,
+        answers=(),
+        start=-1,
+        question_id=str(record.get("id", location)),
+        title=entity or str(record.get("title") or ""),
+        is_extractive=False,
     )
 
 

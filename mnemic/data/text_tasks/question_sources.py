@@ -116,7 +116,12 @@ def read_sources(sources: Sequence[QuestionSource], folder: Path, *, normalize: 
 
 
 def list_group_keys(example: QuestionExample) -> list[Hashable]:
-    """List what makes questions belong together: their title and their text."""
+    """List what makes questions belong together: their title and their text.
+
+    Answers of frequently asked questions are alike ("Yes, for free."): there the title decides.
+    """
+    if example.title and not example.is_extractive:
+        return [("title", example.title)]
     keys: list[Hashable] = [("text", " ".join(example.text.split()))]
     return keys + ([("title", example.title)] if example.title else [])
 

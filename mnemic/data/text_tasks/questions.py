@@ -80,13 +80,19 @@ class QuestionFiles(SourceFiles):
     reads_segments: ClassVar[bool] = True
 
     def read_split(self, split: Split) -> list[QuestionExample]:
-        """Read the questions of one split."""
-        return [example for article in self.articles_by_split[split] for example in article.examples]
+        """Read the questions of one split, without those that no span answers."""
+        return [
+            example
+            for article in self.articles_by_split[split]
+            for example in article.examples
+            if example.is_extractive
+        ]
 
     def load(self) -> Data:
         """Read the training and validation questions, and train the tokenizer."""
         data = super().load()
         rows = split_answer_lists(self.articles_by_split["train"])
+        rows = [row._replace(examples=[example for example in row.examples if example.is_extractive]) for row in rows]
         train = encode_questions([e for row in rows for e in row.examples], data.tokenizer, self.window_options)
         return data._replace(train=replace(train, weights=weigh_questions(rows)))
 

@@ -108,6 +108,7 @@ def make_retrieval_dataset(articles: Sequence[Article], tokenizer: Tokenizer, mi
         find_answer_tokens(encodings[text].offsets, example) or (-1, -1)
         for text, example in zip(text_of_question.tolist(), questions)
     ]
+    is_extractive = torch.tensor([example.is_extractive for example in questions])
     sentence_lengths = [count_sentence_tokens(text, encoding.offsets) for text, encoding in zip(texts, encodings)]
     pool = [*question_ids, *(encoding.ids for encoding in encodings), *special_tokens]
     pool_spans = compute_spans(pool)
@@ -123,6 +124,7 @@ def make_retrieval_dataset(articles: Sequence[Article], tokenizer: Tokenizer, mi
         answer_tokens=torch.tensor(answer_tokens),
         question_ranges=question_ranges,
         article_ranges=article_ranges.repeat_interleave(article_ranges[:, 1], 0),
+        is_extractive=None if is_extractive.all() else is_extractive,
     )
 
 
@@ -183,7 +185,7 @@ def make_evaluation_dataset(
     Articles that are not ``standalone`` have only questions with their text (empty: all are).
     """
     is_standalone = standalone or [True] * len(articles)
-    positives = [example for article in articles for example in article]
+    positives = [example for article in articles for example in article if example.is_extractive]
     searches = [example for article, alone in zip(articles, is_standalone) if alone for example in article]
     negatives = [
         example
@@ -191,7 +193,7 @@ def make_evaluation_dataset(
         if is_standalone[seed]
         for example in pair_with_wrong_texts(article, seed)
     ]
-    texts = dict.fromkeys(example.text for example in positives)
+    texts = dict.fromkeys(example.text for article in articles for example in article)
     texts |= dict.fromkeys(example.text for article in distractor_articles for example in article)
     text_index = {text: index for index, text in enumerate(texts)}
 

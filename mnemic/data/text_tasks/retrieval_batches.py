@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mnemic.data.batches import AssembledDataset, move_batch
 from mnemic.encode.packed import PackedMask
-from mnemic.models import PackedBatch
+from mnemic.models import IGNORE, PackedBatch
 
 READING_UNIFORMS = 4  # per row: is the text wrong, of another article, which one, which span
 
@@ -66,6 +66,16 @@ class RetrievalBatch(NamedTuple):
     spans: PooledSpans
     frame: PairFrame
 
+    @property
+    def reading_inputs(self) -> PackedBatch:
+        """The windows that answers are read in, without those of retrieval."""
+        inputs, lengths = self.inputs, self.inputs.mask.lengths[: len(self.targets)]
+        num_tokens = sum(lengths)
+        edges = inputs.mask.cu_seqlens[: len(lengths) + 1]
+        row = [values[:, :num_tokens] for values in (inputs.tokens, inputs.segment_ids, inputs.positions)]
+        mask = PackedMask(lengths, edges, max(lengths), num_tokens)
+        return PackedBatch(row[0], mask, row[1], row[2], inputs.answer_mask[:, :num_tokens], *inputs[5:])
+
 
 class WindowSpans(NamedTuple):
     """The spans of the token pool that each window is made of."""
@@ -93,6 +103,7 @@ class RetrievalDataset(AssembledDataset):
     article_ranges: Tensor  # p 2, first text and number of texts of each text's article
     mined_texts: Tensor | None = None  # texts that are wrong for a question, question by question
     mined_ranges: Tensor | None = None  # q 2, first and number of the mined texts of each question
+    is_extractive: Tensor | None = None  # q, False = its text is only to be found; None: all True
     is_standalone: Tensor | None = None  # q, True = it makes sense without its text; None: all
 
     def __len__(self) -> int:
@@ -146,7 +157,10 @@ class RetrievalDataset(AssembledDataset):
         return searches[torch.arange(count) % len(searches)]
 
     def draw_reading_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, Tensor]:
-        """Draw a span of the right or a wrong text for each question, with targets."""
+        """Draw a span of the right or a wrong text for each question, with targets.
+
+        A question that is not extractive gets an empty one, and no target.
+        """
         gold_text, num_texts = self.text_of_question[rows], len(self.text_spans)
         first, count = self.article_ranges[gold_text].unbind(1)
         same_article_text = draw_other(gold_text, first, count, uniforms[:, 2])
@@ -160,13 +174,18 @@ class RetrievalDataset(AssembledDataset):
         text = torch.where(is_wrong, wrong_text, gold_text)
         max_tokens = self.mix.max_tokens - sum(self.num_special) - self.question_spans[rows, 1]
         num_tokens = torch.minimum(self.text_spans[text, 1], max_tokens)
+        if self.is_extractive is not None:
+            num_tokens = num_tokens.where(self.is_extractive[rows], 0)
         start = (uniforms[:, 3] * (self.text_spans[text, 1] - num_tokens + 1)).long()
         spans = torch.stack([self.text_spans[text, 0] + start, num_tokens], 1)
         windows = WindowSpans(self.question_spans[rows], spans, torch.ones_like(is_wrong))
         answer_ends = self.answer_tokens[rows] - start.unsqueeze(1)  # b 2
         has_answer = ~is_wrong & is_answerable & (answer_ends[:, 0] >= 0) & (answer_ends[:, 1] < num_tokens)
         text_start = self.num_special[0] + self.num_special[1] + self.question_spans[rows, 1:]
-        return windows, torch.where(has_answer.unsqueeze(1), answer_ends + text_start + 1, 0)
+        targets = torch.where(has_answer.unsqueeze(1), answer_ends + text_start + 1, 0)
+        if self.is_extractive is not None:
+            targets = targets.where(self.is_extractive[rows].unsqueeze(1), IGNORE)
+        return windows, targets
 
     def draw_retrieval_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, WindowSpans, Tensor, Tensor]:
         """Draw texts of the articles of ``rows`` (a), spread evenly, and questions about each.
@@ -201,14 +220,16 @@ class RetrievalDataset(AssembledDataset):
         return self.mined_texts[index[(count > 0).expand_as(index)]]
 
     def pack_windows(self, windows: WindowSpans, num_reading: int) -> tuple[PackedBatch, Tensor]:
-        """Pack all windows into one row, shortest first; return each window's rank, too.
+        """Pack all windows into one row; return each window's rank, too.
 
-        The first ``num_reading`` windows are those that answers are read in.
+        The first ``num_reading`` windows are those that answers are read in. They come first in the
+        row, then those of retrieval, both shortest first.
         """
         before, between, after = self.num_special
         middle = between * windows.is_pair  # m
         window_lengths = before + windows.first[:, 1] + middle + windows.second[:, 1] + after
-        order = window_lengths.argsort(stable=True)
+        parts = window_lengths.tensor_split([num_reading])
+        order = torch.cat([parts[0].argsort(stable=True), num_reading + parts[1].argsort(stable=True)])
         rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
         edges = torch.cat([window_lengths.new_zeros(1), window_lengths[order].cumsum(0)])
         owner = order.repeat_interleave(window_lengths[order])  # t, the window of each token
@@ -238,7 +259,7 @@ class RetrievalDataset(AssembledDataset):
         lengths = tuple(window_lengths[order].tolist())
         device_tensors = (edges.int(), reading_positions.clamp(max=len(owner) - 1), is_real)
         device_edges, *reading = move_batch(device_tensors, self.batch_device)
-        mask = PackedMask(lengths, device_edges, lengths[-1], len(owner))
+        mask = PackedMask(lengths, device_edges, max(lengths), len(owner))
         return PackedBatch(tokens, mask, segments, positions, answer_mask.bool(), *reading), rank
 
     def locate_spans(self, window_lengths: Tensor, rank: Tensor, text_ids: Tensor, num_reading: int) -> PooledSpans:

@@ -30,7 +30,8 @@ class LayersLoss(nn.Module):
 
     Labels are not used. Where we differ from the authors' code: only real tokens count, not
     padding; each token counts alike, with the mean over the tokens it sees and over heads; the
-    matrix has no bias, as in the paper.
+    matrix has no bias, as in the paper. Without ``attention`` a packed row stays packed, which is
+    faster; of a batch with windows of retrieval only those are read that answers are read in.
     """
 
     needs_teacher = True
@@ -56,7 +57,7 @@ class LayersLoss(nn.Module):
             self.projection = make_projection(network, self.teachers[0])
 
     def forward(self, network: Any, batch: Any, carried: CarriedState | None = None) -> Loss:
-        tokens = unpack_tokens(batch)
+        tokens = read_tokens(batch) if self.weights["attention"] else read_packed_tokens(batch)
         encode, teacher = network.encode, self.teachers[0].encode
         with torch.no_grad():
             teacher_states = compute_layers(teacher, tokens)
@@ -80,11 +81,13 @@ class LayersLoss(nn.Module):
 
 
 class WindowTokens(NamedTuple):
-    """The tokens of windows, with padding."""
+    """The tokens of windows, with padding, or of a packed row."""
 
-    tokens: Tensor  # b n
+    tokens: Tensor  # b n; packed: 1 t
     mask: Tensor  # b n, True at real tokens
     segment_ids: Tensor  # b n
+    packed: PackedMask | None = None
+    positions: Tensor | None = None  # of a packed row
 
     @property
     def visible(self) -> Tensor:
@@ -92,11 +95,20 @@ class WindowTokens(NamedTuple):
         return self.mask[:, None, None]
 
 
-def unpack_tokens(batch: Any) -> WindowTokens:
+def read_packed_tokens(batch: Any) -> WindowTokens:
+    """Return the tokens of a batch; packed windows stay packed."""
+    inputs = getattr(batch, "reading_inputs", getattr(batch, "inputs", None))
+    if inputs is None or not isinstance(inputs.mask, PackedMask):
+        return read_tokens(batch)
+    is_real = torch.ones_like(inputs.tokens, dtype=torch.bool)
+    return WindowTokens(inputs.tokens, is_real, inputs.segment_ids, inputs.mask, inputs.positions)
+
+
+def read_tokens(batch: Any) -> WindowTokens:
     """Return the tokens of a batch of texts or sequences; packed windows are padded."""
     if not hasattr(batch, "inputs"):  # sequences of a corpus, without masked words
         return WindowTokens(batch.tokens, batch.mask, batch.segments)
-    inputs = batch.inputs
+    inputs = getattr(batch, "reading_inputs", batch.inputs)
     if not isinstance(inputs.mask, PackedMask):
         return WindowTokens(inputs.tokens, inputs.mask, inputs.segment_ids)
     starts = inputs.mask.cu_seqlens.long()
@@ -108,7 +120,9 @@ def unpack_tokens(batch: Any) -> WindowTokens:
 def compute_layers(encode: Any, tokens: WindowTokens) -> list[Tensor]:
     """Compute the embeddings and the states after each layer, depth + 1 times b n d."""
     segments = tokens.segment_ids if encode.segments > 1 else None
-    return list(encode.iterate_layers(tokens.tokens, tokens.mask, segments=segments))
+    if tokens.packed is None:
+        return list(encode.iterate_layers(tokens.tokens, tokens.mask, segments=segments))
+    return list(encode.iterate_layers(tokens.tokens, tokens.packed, segments=segments, positions=tokens.positions))
 
 
 def state_error(states: Tensor, teacher_states: Tensor, mask: Tensor) -> Tensor:

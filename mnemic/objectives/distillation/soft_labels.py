@@ -80,7 +80,8 @@ class DistilLoss:
         losses, weight = {"hard": hard}, self.soft_weight.read(carried)
         if weight:  # else the teachers need not read
             teacher_batch = select_teacher_batch(batch)
-            teacher_logits = [compute_frozen(teacher, teacher_batch.inputs).logits for teacher in self.teachers]
+            teacher_inputs = getattr(teacher_batch, "reading_inputs", teacher_batch.inputs)
+            teacher_logits = [compute_frozen(teacher, teacher_inputs).logits for teacher in self.teachers]
             losses["soft"] = self.compare(recorder.output.logits, teacher_logits, batch, teacher_batch)
         loss = sum_weighted(losses, {"hard": 1 - weight, "soft": weight})
         means = {**(loss.means or {}), **(hard.means or {})}
