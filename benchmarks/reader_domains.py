@@ -7,7 +7,8 @@ answers the same questions: exact match and F1 of those with an answer (which is
 and the area under the ROC curve of "no answer" where a domain has both kinds. ``hard`` are the
 held-out articles of ``squad2_unanswerable_part``, with as many answerable questions of the same
 paragraphs; "best F1" is that of SQuAD 2.0 at the best threshold. --predictions writes one line a
-question.
+question: the set, its id, whether it has an answer, the probability of that, exact match, F1, the
+domain, the answer, and what the reader says of it (logs of probabilities, and its tokens).
 """
 
 import argparse
@@ -39,6 +40,7 @@ from mnemic.evaluate.answer_thresholds import (
 from mnemic.evaluate.curves import roc_auc
 from mnemic.predict.windows import predict_spans
 from mnemic.recipe import load_recipe
+from mnemic.respond.merge_windows import TokenSpan
 from mnemic.text import WindowOptions
 from mnemic.train.distributed import init_distributed
 
@@ -90,13 +92,23 @@ def measure_reader(
             "seconds": round(time.monotonic() - started, 1),
         }
         lines += [
-            json.dumps([name, row.question_id, *case[:4], row.domain, answer])
-            for row, case, answer in zip(examples, cases, answers)
+            json.dumps([name, row.question_id, *case[:4], row.domain, answer, describe_span(span)])
+            for row, case, answer, span in zip(examples, cases, answers, spans)
         ]
     if predictions is not None:
         with gzip.open(predictions, "wt", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
     return report
+
+
+def describe_span(span: TokenSpan) -> dict[str, float]:
+    """Describe what a reader says of a span, to fit its calibration later."""
+    return {
+        "span": round(span.log_probability, 4),
+        "similar": round(span.similar_log_probability, 4),
+        "relevance": round(span.relevance, 4),
+        "tokens": span.last_token - span.first_token + 1,
+    }
 
 
 def measure_hard(cases: Sequence[SpanPrediction]) -> dict[str, float]:

@@ -103,7 +103,7 @@ def predict_spans(network: Any, dataset: TextDataset, on_read: OnRead | None = N
     def extract_best(output: Any, _: WindowBatch) -> Tensor:
         ends, no_answer = find_best_spans(output.logits, network.respond.max_tokens)
         relevance = [output.relevance.unsqueeze(1)] if has_relevance else []
-        return torch.cat([ends, no_answer.unsqueeze(1), *relevance], 1)  # w 4, w 5 with relevance
+        return torch.cat([ends, no_answer.unsqueeze(1), *relevance], 1)  # w 5, w 6 with relevance
 
     windows = map_windows(network, dataset, extract_best, on_read)
     token_starts, text_spans, first_windows = (
@@ -112,7 +112,7 @@ def predict_spans(network: Any, dataset: TextDataset, on_read: OnRead | None = N
     spans_by_text = []
     for start, end in pairwise(first_windows):
         window_spans = torch.stack(windows[start:end])
-        span = select_best_span(window_spans[:, :3], window_spans[:, 3], window_spans[:, 4] if has_relevance else None)
+        span = select_best_span(window_spans[:, :4], window_spans[:, 4], window_spans[:, 5] if has_relevance else None)
         shift = text_spans[start + span.window][0] - token_starts[start + span.window]
         spans_by_text.append(span._replace(first_token=span.first_token + shift, last_token=span.last_token + shift))
     return spans_by_text

@@ -20,6 +20,7 @@ class TokenSpan(NamedTuple):
     first_token: int  # counted from the window's first token
     last_token: int  # inclusive
     log_probability: float  # of both ends
+    similar_log_probability: float  # of all spans that share most tokens with it, together
     no_answer_probability: float  # that the text holds no answer
     relevance: float  # how well the text answers: log-odds, or the largest logit of a head for it
 
@@ -40,8 +41,9 @@ def find_best_spans(logits: Tensor, max_tokens: int) -> tuple[Tensor, Tensor]:
     """Find each window's best span of at most ``max_tokens`` tokens.
 
     ``logits`` w 2 1+n, from ``SpanHead``. Returns first token, last token and log-probability of
-    the span (w 3), and the log-probability of "no answer" (w). Probabilities are over all tokens
-    and "no answer" of one window, so that windows can be compared.
+    the span, and that of all spans similar to it (w 4), and the log-probability of "no answer" (w).
+    Probabilities are over all tokens and "no answer" of one window, so that windows can be
+    compared.
     """
     first_logs, last_logs = logits.float().log_softmax(-1).unbind(1)  # w 1+n
     span_scores = first_logs[:, 1:].unsqueeze(2) + last_logs[:, 1:].unsqueeze(1)  # w n n
@@ -49,14 +51,27 @@ def find_best_spans(logits: Tensor, max_tokens: int) -> tuple[Tensor, Tensor]:
     length = positions - positions.unsqueeze(1)  # n n
     span_scores = span_scores.masked_fill((length < 0) | (length >= max_tokens), -torch.inf)
     best_scores, best_indices = span_scores.flatten(1).max(1)
-    best_spans = torch.stack(
-        [best_indices // span_scores.shape[1], best_indices % span_scores.shape[1], best_scores], 1
-    )
-    return best_spans, first_logs[:, NO_ANSWER] + last_logs[:, NO_ANSWER]
+    first, last = best_indices // span_scores.shape[1], best_indices % span_scores.shape[1]
+    similar = sum_similar_spans(span_scores, first, last)
+    return torch.stack([first, last, best_scores, similar], 1), first_logs[:, NO_ANSWER] + last_logs[:, NO_ANSWER]
+
+
+def sum_similar_spans(span_scores: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    """Sum the probabilities of the spans with an F1 of at least one half with the best one.
+
+    ``span_scores`` are log-probabilities (w n n), ``first`` and ``last`` (w) the best span. F1 is
+    over tokens. Returns log-probabilities (w).
+    """
+    positions = torch.arange(span_scores.shape[1], device=span_scores.device)
+    first, last = first.view(-1, 1, 1), last.view(-1, 1, 1)
+    starts, ends = positions.view(1, -1, 1), positions.view(1, 1, -1)
+    overlap = torch.minimum(ends, last) - torch.maximum(starts, first) + 1  # w n n
+    is_similar = 4 * overlap >= ends - starts + last - first + 2
+    return span_scores.masked_fill(~is_similar, -torch.inf).flatten(1).logsumexp(1)
 
 
 def select_best_span(best_spans: Tensor, no_answer: Tensor, relevance: Tensor | None = None) -> TokenSpan:
-    """Select the best span of one text over its windows (w 3, w).
+    """Select the best span of one text over its windows (w 4, w).
 
     The score of "no answer" is the lowest of all windows, compared with the best span: a window
     without the answer rightly predicts "no answer", which says nothing about the other windows. So
@@ -64,14 +79,14 @@ def select_best_span(best_spans: Tensor, no_answer: Tensor, relevance: Tensor | 
     them the log-odds of the best span against "no answer".
     """
     window = int(best_spans[:, 2].argmax())
-    first, last, log_probability = best_spans[window].tolist()
+    first, last, *log_probabilities = best_spans[window].tolist()
     log_odds = (best_spans[window, 2] - no_answer.min()).double()  # in float64, to tell 1 - 1e-12 from 1
     score = log_odds if relevance is None else relevance.max()
     return TokenSpan(
         window,
         int(first),
         int(last),
-        log_probability,
+        *log_probabilities,
         float(torch.sigmoid(-log_odds)),
         float(score.nan_to_num().clamp(-MAX_RELEVANCE, MAX_RELEVANCE)),
     )

@@ -3,6 +3,7 @@
 Shapes: w windows, n tokens, c classes, d width.
 """
 
+from math import exp
 from typing import Any
 
 import pytest
@@ -140,27 +141,37 @@ def test_the_maximum_answer_length_is_independent_of_text_length() -> None:
         make_span_head(max_tokens=0)
 
 
+def token_range_f1(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Compute the F1 of two ranges of tokens, with their ends."""
+    overlap = max(min(first[1], second[1]) - max(first[0], second[0]) + 1, 0)
+    return 2 * overlap / (first[1] - first[0] + second[1] - second[0] + 2)
+
+
 @given(seed=st.integers(0, 10**6), tokens=st.integers(1, 9), max_tokens=st.integers(1, 9))
 @settings(max_examples=50, deadline=None)
 def test_the_best_span_is_that_of_a_slow_search(seed: int, tokens: int, max_tokens: int) -> None:
     logits = torch.randn(3, 2, tokens + 1, generator=torch.Generator().manual_seed(seed))
     ends, no_answer = find_best_spans(logits, max_tokens)
     log_probabilities = logits.log_softmax(-1)
-    for window, (first, last, score) in enumerate(ends.tolist()):
-        expected = max(
-            (float(log_probabilities[window, 0, start + 1] + log_probabilities[window, 1, end + 1]), -start, -end)
+    for window, (first, last, score, similar) in enumerate(ends.tolist()):
+        spans = {
+            (start, end): float(log_probabilities[window, 0, start + 1] + log_probabilities[window, 1, end + 1])
             for start in range(tokens)
             for end in range(start, min(start + max_tokens, tokens))
+        }
+        assert (score, -first, -last) == pytest.approx(max((value, -s, -e) for (s, e), value in spans.items()))
+        assert exp(similar) == pytest.approx(
+            sum(exp(value) for span, value in spans.items() if token_range_f1(span, (first, last)) >= 0.5), rel=1e-4
         )
-        assert (score, -first, -last) == pytest.approx(expected)
         assert float(no_answer[window]) == pytest.approx(float(log_probabilities[window, :, 0].sum()))
 
 
 def test_the_best_span_over_windows_and_the_probability_of_no_answer() -> None:
     """A window without the answer is sure of "none"; the other window still wins."""
-    ends = torch.tensor([[2.0, 3.0, -9.0], [1.0, 1.0, -0.1]])
+    ends = torch.tensor([[2.0, 3.0, -9.0, -8.0], [1.0, 1.0, -0.1, -0.05]])
     best = select_best_span(ends, torch.tensor([-0.01, -5.0]))
     assert best[:3] == (1, 1, 1)
+    assert best.similar_log_probability == pytest.approx(-0.05)
     assert best.no_answer_probability == pytest.approx(float(torch.sigmoid(torch.tensor(-4.9))))
     without_answer = select_best_span(ends[:1], torch.tensor([-0.01]))
     assert without_answer.no_answer_probability > 0.99
