@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from mnemic.checkpoint.folder import Checkpoint, load_checkpoint
+from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.data.text_tasks.encode_windows import encode_questions
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.data.text_tasks.question_sources import select_hard_pairs
@@ -41,7 +42,7 @@ from mnemic.evaluate.curves import roc_auc
 from mnemic.predict.windows import predict_spans
 from mnemic.recipe import load_recipe
 from mnemic.respond.merge_windows import TokenSpan
-from mnemic.text import WindowOptions
+from mnemic.text import Tokenizer, WindowOptions
 from mnemic.train.distributed import init_distributed
 
 HARD_DOMAIN = "wikipedia"  # of squad2_unanswerable_part and of SQuAD's training file
@@ -63,24 +64,22 @@ def select_evenly(rows: list[QuestionExample], limit: int) -> list[QuestionExamp
     return rows[:: max(-(-len(rows) // limit), 1)] if limit else rows
 
 
+def encode_set(examples: list[QuestionExample], tokenizer: Tokenizer, max_length: int) -> TextDataset:
+    """Encode questions with their texts, in windows of ``max_length`` tokens."""
+    return encode_questions(examples, tokenizer, WindowOptions(max_length, max_length // 3, "windows"))
+
+
 def measure_reader(
-    checkpoint: Checkpoint,
-    sets: dict[str, list[QuestionExample]],
-    device: torch.device,
-    predictions: Path | None = None,
+    checkpoint: Checkpoint, sets: dict[str, TextDataset], device: torch.device, predictions: Path | None = None
 ) -> dict[str, Any]:
-    """Measure one reader on all sets."""
+    """Measure one reader on all sets, encoded with its tokenizer."""
     network = prepare_for_inference(checkpoint.network.to(device), "float32")
     torch.set_float32_matmul_precision("high")
     report: dict[str, Any] = {}
     lines: list[str] = []
-    for name, examples in sets.items():
-        if not examples:
-            continue
+    for name, encoded in sets.items():
         started = time.monotonic()
-        length = checkpoint.sizes.get("max_length", 384)
-        options = WindowOptions(length, length // 3, "windows")
-        dataset = encode_questions(examples, checkpoint.tokenizer, options).to(device)
+        dataset, examples = encoded.to(device), encoded.examples
         spans = predict_spans(network, dataset)
         cases = compare_spans(dataset, spans)
         answers = [quote_span(dataset, index, span) for index, span in enumerate(spans)]
@@ -136,7 +135,9 @@ def main() -> None:
     for model in args.models:
         path = None if args.predictions is None else args.predictions / f"{Path(model).name}.jsonl.gz"
         checkpoint = load_checkpoint(model)
-        report[model] = measure_reader(checkpoint, sets, device, path)
+        length = checkpoint.sizes.get("max_length", 384)
+        encoded = {name: encode_set(rows, checkpoint.tokenizer, length) for name, rows in sets.items() if rows}
+        report[model] = measure_reader(checkpoint, encoded, device, path)
     print(json.dumps(report, indent=1))
 
 

@@ -1,22 +1,24 @@
 """Train the readers of 12 and 6 layers on a mix of domains, on a machine without a network.
 
-Here, once (DATA has squad and qa; E5 is a folder made by convert_e5.py):
+Here, once (DATA has squad and qa; E5 is a folder made by convert_e5.py, RANKER the cross-encoder
+ms-marco-l12 as a Hugging Face folder):
 
-    python benchmarks/reader_mix.py pack DATA E5 carry
+    python benchmarks/reader_mix.py pack DATA E5 RANKER carry
 
-makes carry/data, carry/start-0, carry/start-1 …, of at most --piece MiB, to be copied one by one.
-There, with all of them in carry:
+makes carry/data, carry/e5-small-0 …, carry/ranker-0 …, of at most --piece MiB, to be copied one by
+one into one folder. There:
 
     python benchmarks/reader_mix.py start carry out       begins in the background, and returns
     python benchmarks/reader_mix.py wait out RESULTS --seconds 560        again until it says done
 
-``start`` takes the options of ``run``, which does the same in the foreground: train a reader of 12
-layers per --seeds side by side, for --minutes-large; then one of 6 layers, taught by all of them,
-for --minutes-small; store both in 8 bits, and measure them and today's reader by domain. A run
-first takes a few steps to learn how many fit into its minutes. The data is read once, before the
-processes fork. RESULTS gets the readers in pieces of 15 MiB (``cat NAME.tar.* | tar x``) and
+``start`` takes the options of ``run``, which does the same in the foreground, and waits for pieces
+that are not there yet. It trains a reader of 12 layers per --seeds side by side and averages them;
+then one of 6 layers, from its layers and then its answers; then bert-mass with that one's encoder;
+and measures all of them and today's reader by domain. --minutes are those of the readers, of the
+layers, and of the small reader. A run first takes a few steps to learn how many fit into its
+minutes. RESULTS gets the networks in 8 bits, in pieces of 15 MiB (``join`` puts them together), and
 results.tar.gz: figures, predictions and logs. --tiny does everything on the CPU in minutes, with
-few questions and networks of one layer, to see that it works.
+few questions and networks of few layers, to see that it works.
 """
 
 import argparse
@@ -28,7 +30,7 @@ import sys
 import tarfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -50,6 +52,10 @@ TINY_SOURCES: list[dict[str, Any]] = [
     {"documents": 8, "split": "validation", "standalone": False},
     {"path": "squad/dev-v1.1.json*", "domain": "squad_dev", "split": "test", "max_questions": 40},
 ]
+TINY_DEPTHS = {"reader-12": 2, "reader-6-layers": 1, "reader-6": 1}
+START, RANKER = "e5-small", "ms-marco-l12"
+TENSORS_FILE, MISSING = "weights.safetensors", "missing.json"
+SHARES = {"reader-12": "", "reader-6": "reader-12", "bert-mass": "reader-6"}  # weights of which network
 DATA: dict[str, Any] = {}  # what the parent process has read, for its children: "loaded", "sets"
 
 
@@ -73,33 +79,78 @@ def pack(args: argparse.Namespace) -> None:
 
                 content, name = lzma.compress(gzip.decompress(content), preset=9), name.with_suffix(".xz")
             write_atomically(target / name, content)
-    folder = args.carry / "start"
-    pack_weights(args.weights, folder)
-    content = (folder / WEIGHTS_FILE).read_bytes()
-    (folder / WEIGHTS_FILE).unlink()
-    size = args.piece * MIB
-    for number, start in enumerate(range(0, len(content), size)):
-        piece = args.carry / f"start-{number}"
-        write_atomically(piece / f"{WEIGHTS_FILE}.{number}", content[start : start + size])
-        if number == 0:
-            for path in sorted(folder.iterdir()):
-                path.rename(piece / path.name)
-    folder.rmdir()
+    for weights, name in ((args.start, START), (args.ranker, RANKER)):
+        pack_network(weights, args.carry, name, args.piece * MIB)
     for path in sorted(args.carry.iterdir()):
         print(f"{path}: {sum(file.stat().st_size for file in path.rglob('*') if file.is_file()) / MIB:.1f} MiB")
 
 
-def unpack_weights_from(carry: Path) -> Path:
-    """Join the pieces of the packed weights, and return the folder with the model."""
-    pieces = sorted(carry.glob(f"start-*/{WEIGHTS_FILE}.*"), key=lambda path: int(path.suffix[1:]))
-    if not pieces:
-        raise SystemExit(f"no pieces of the weights in {carry}: pack them first")
-    folder = pieces[0].parent
-    write_atomically(folder / WEIGHTS_FILE, b"".join(path.read_bytes() for path in pieces))
-    return unpack_weights(folder, carry / "e5-small")
+def pack_network(weights: Path, carry: Path, name: str, piece_bytes: int) -> None:
+    """Pack a Hugging Face folder in pieces; the last one is marked."""
+    folder = carry / name
+    pack_weights(weights, folder)
+    content = (folder / WEIGHTS_FILE).read_bytes()
+    (folder / WEIGHTS_FILE).unlink()
+    starts = range(0, len(content), piece_bytes)
+    for number, start in enumerate(starts):
+        piece = carry / f"{name}-{number}"
+        suffix = ".last" if number == len(starts) - 1 else ""
+        write_atomically(piece / f"{WEIGHTS_FILE}.{number}{suffix}", content[start : start + piece_bytes])
+        for path in sorted(folder.iterdir()) if number == 0 else ():
+            path.rename(piece / path.name)
+    folder.rmdir()
+
+
+def join(args: argparse.Namespace) -> None:
+    """Put the networks of RESULTS together, as checkpoints in FOLDER."""
+    for path in sorted(args.results.glob("*.tar.0")):
+        name = path.name.removesuffix(".tar.0")
+        pieces = sorted(args.results.glob(f"{name}.tar.*"), key=lambda piece: int(piece.suffix[1:]))
+        joined = args.folder / f"{name}.tar"
+        write_atomically(joined, b"".join(piece.read_bytes() for piece in pieces))
+        with tarfile.open(joined) as archive:
+            archive.extractall(args.folder, filter="data")
+        joined.unlink()
+    for name, parent in SHARES.items():
+        if (args.folder / name / MISSING).exists():
+            restore_shared(args.folder / name, args.folder / parent)
+        print(args.folder / name)
+
+
+def drop_shared(folder: Path, parent: Path) -> None:
+    """Drop from a checkpoint's file the tensors that are those of its parent."""
+    from safetensors.torch import load_file, save_file
+
+    weights, shared = load_file(folder / TENSORS_FILE), load_file(parent / TENSORS_FILE)
+    missing = [name for name, value in weights.items() if name in shared and value.equal(shared[name])]
+    save_file({name: value for name, value in weights.items() if name not in missing}, folder / TENSORS_FILE)
+    write_atomically(folder / MISSING, json.dumps(missing).encode())
+
+
+def restore_shared(folder: Path, parent: Path) -> None:
+    """Copy the tensors that ``drop_shared`` left out from the parent."""
+    from safetensors.torch import load_file, save_file
+
+    weights, shared = load_file(folder / TENSORS_FILE), load_file(parent / TENSORS_FILE)
+    missing = json.loads((folder / MISSING).read_text(encoding="utf-8"))
+    save_file(weights | {name: shared[name] for name in missing}, folder / TENSORS_FILE)
+    (folder / MISSING).unlink()
 
 
 # There -----------------------------------------------------------------------------------------
+
+
+def wait_for_network(carry: Path, name: str) -> Path:
+    """Wait for all pieces of a packed network, join them, and return its folder."""
+    while (
+        not (last := list(carry.glob(f"{name}-*/{WEIGHTS_FILE}.*.last")))
+        or len(pieces := list(carry.glob(f"{name}-*/{WEIGHTS_FILE}.*"))) < int(last[0].name.split(".")[-2]) + 1
+    ):
+        time.sleep(0.5)
+    pieces.sort(key=lambda path: int(path.name.removesuffix(".last").rpartition(".")[2]))
+    folder = pieces[0].parent
+    write_atomically(folder / WEIGHTS_FILE, b"".join(path.read_bytes() for path in pieces))
+    return unpack_weights(folder, carry / name)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -118,27 +169,26 @@ def run_stages(args: argparse.Namespace) -> None:
     import torch
 
     torch.set_num_threads(1)  # no threads before the processes fork
-    start = unpack_weights_from(args.carry)
-    report(args, f"weights in {start}")
     large = [f"reader-12-{seed}" for seed in args.seeds]
+    start = wait_for_network(args.carry, START)
     load_all(args, make_recipe(args, "reader-12", start))
     report(args, f"{len(DATA['loaded'].train)} training questions")
-    jobs = [
-        partial(train_reader, args, name, "reader-12", start, seed, args.minutes_large)
-        for name, seed in zip(large, args.seeds)
-    ]
-    run_jobs(args, dict(zip(large, jobs)))
-    small = partial(
-        train_reader, args, "reader-6", "reader-6", Path(args.start_small), args.seeds[0], args.minutes_small
-    )
-    run_jobs(args, {"reader-6": small})
-    names = [*large, "reader-6"]
-    run_jobs(args, {f"measure-{name}": partial(measure, args, name) for name in [*names, "reader"]})
-    figures = {name: json.loads((args.out / f"{name}.json").read_text(encoding="utf-8")) for name in [*names, "reader"]}
-    best = max(large, key=lambda name: figures[name]["mean f1"])
-    write_atomically(args.out / "figures.json", json.dumps({"best": best} | figures, indent=1).encode())
-    collect_results(args, [best, "reader-6"])
-    report(args, f"done; the best reader of 12 layers is {best}")
+    minutes = args.minutes
+    jobs = [partial(train_reader, args, name, start, seed, minutes[0]) for name, seed in zip(large, args.seeds)]
+    run_jobs(args, {**dict(zip(large, jobs)), "encode": partial(encode_sets, args)})
+    run_jobs(args, {"average": partial(average, args, large)})
+    layers = partial(train_reader, args, "reader-6-layers", args.out / "reader-12", args.seeds[0], minutes[1])
+    run_jobs(args, {"reader-6-layers": layers})
+    wait_for_network(args.carry, RANKER)
+    small = partial(train_reader, args, "reader-6", args.out / "reader-6-layers", args.seeds[0], minutes[2])
+    run_jobs(args, {"reader-6": small, "measure-reader-12": partial(measure, args, "reader-12")})
+    names = [large[0], "reader-6", "reader"]
+    last_jobs = {f"measure-{name}": partial(measure, args, name) for name in names}
+    run_jobs(args, last_jobs | {"bert-mass": partial(train_bert_mass, args)})
+    figures = {name: json.loads((args.out / f"{name}.json").read_text()) for name in ["reader-12", *names]}
+    write_atomically(args.out / "figures.json", json.dumps(figures, indent=1).encode())
+    collect_results(args)
+    report(args, "done")
 
 
 def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, Any]:
@@ -146,15 +196,15 @@ def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, A
     from mnemic.recipe import load_recipe, override
     from mnemic.train.initialize import start_recipe_from
 
-    sets = [f"data.folder={args.carry / 'data'}", "train.validate=0", f"train.log={LOG_STEPS}"]
+    sets = [f"data.folder={args.carry / 'data'}", "train.validate=0", f"train.log={LOG_STEPS}", "train.save=100000"]
     if args.tiny:
-        sets += TINY
+        sets += [*TINY, f"model.encode.stack.depth={TINY_DEPTHS[name]}"]
     recipe = load_recipe(name, [*sets, *args.sets], change=partial(start_recipe_from, folder=start))
     if args.tiny:
         recipe = override(recipe, "data.sources", TINY_SOURCES)
-        recipe = override(recipe, "model.encode.stack.depth", 1)
     if "teacher" in recipe:
-        recipe = override(recipe, "teacher.folder", [str(args.out / f"reader-12-{seed}") for seed in args.seeds])
+        folders = {"reader-6": [args.out / "reader-12", args.carry / RANKER]}.get(name, [args.out / "reader-12"])
+        recipe = override(recipe, "teacher.folder", [str(folder) for folder in folders])
     return recipe
 
 
@@ -178,18 +228,27 @@ def format_sources(sources: list[dict[str, Any]]) -> str:
     return f"[{', '.join(f'{{ {row} }}' for row in rows)}]"
 
 
-def train_reader(args: argparse.Namespace, name: str, recipe_name: str, start: Path, seed: int, minutes: float) -> None:
+def encode_sets(args: argparse.Namespace) -> None:
+    """Encode the evaluation sets once for all readers, which have one vocabulary."""
+    import torch
+    from reader_domains import encode_set
+
+    tokenizer, length = DATA["loaded"].tokenizer, DATA["loaded"].sizes["max_length"]
+    sets = {name: encode_set(examples, tokenizer, length) for name, examples in DATA["sets"].items() if examples}
+    torch.save(sets, args.out / "sets.pt")
+
+
+def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, minutes: float) -> None:
     """Train one reader for some minutes, and store it in 8 bits, too."""
     import torch
 
     import mnemic.train.run as training
-    from mnemic.checkpoint.folder import load_checkpoint, save_checkpoint
+    from mnemic.evaluate.calibration import Calibration
     from mnemic.recipe import override
-    from mnemic.reproduce.publish import strip_checkpoint
 
-    recipe = make_recipe(args, recipe_name, start)
-    load_all(args, recipe)
-    training.load_data = lambda recipe: DATA["loaded"]
+    recipe = make_recipe(args, name if name in TINY_DEPTHS else "reader-12", start)
+    training.load_data = lambda recipe: DATA["loaded"]._replace(train=change_mix(recipe["data"]))
+    training.calibrate_no_answer = lambda network, dataset: Calibration(1.0, 0.0)  # later, on all domains
     num_probe = TINY_STEPS if args.tiny else PROBE_STEPS
     probe = override(override(recipe, "train.steps", num_probe), "train.epochs", 1000)
     times: list[float] = []
@@ -208,26 +267,82 @@ def train_reader(args: argparse.Namespace, name: str, recipe_name: str, start: P
         if step.row is not None:
             row = step.row
             print(f"{row['step']}/{step.total_steps} loss {row['loss']:.4f} {row.get('losses')}", flush=True)
-    checkpoint = load_checkpoint(args.out / name)
-    save_checkpoint(args.out / "int8" / name, strip_checkpoint(checkpoint, "int8"), quantize=True)
+    if name == "reader-6":
+        save_int8(args, name)
+
+
+def change_mix(data: dict[str, Any]) -> Any:
+    """Return the training set with the articles and passages per batch of a recipe's data."""
+    from dataclasses import replace
+
+    train = DATA["loaded"].train
+    mix = train.mix._replace(
+        num_articles=data["articles"],
+        texts_per_article=data["passages"],
+        questions_per_text=data["questions_per_passage"],
+    )
+    return replace(train, mix=mix)
+
+
+def average(args: argparse.Namespace, names: list[str]) -> None:
+    """Average the readers of all seeds, and store the mean and the first one in 8 bits."""
+    from mnemic.checkpoint.average import average_checkpoints
+
+    average_checkpoints([args.out / name for name in names], args.out / "reader-12")
+    for name in ("reader-12", names[0]):
+        save_int8(args, name)
+
+
+def save_int8(args: argparse.Namespace, name: str) -> None:
+    """Store a network as it ships."""
+    from mnemic.checkpoint.folder import load_checkpoint, save_checkpoint
+    from mnemic.reproduce.publish import strip_checkpoint
+
+    checkpoint = strip_checkpoint(load_checkpoint(args.out / name), "int8")
+    save_checkpoint(args.out / "int8" / name, checkpoint, quantize=True)
+
+
+def train_bert_mass(args: argparse.Namespace) -> None:
+    """Train bert-mass on SQuAD's articles, with the encoder of the small reader."""
+    from mnemic.recipe import load_recipe
+    from mnemic.train.initialize import start_recipe_from
+    from mnemic.train.run import fit
+
+    sets = [f"data.folder={args.carry / 'data' / 'squad'}", "train.validate=0", "train.save=100000"]
+    if args.tiny:
+        sets += [f"phases.{number}.train.steps=1" for number in range(4)] + [
+            "train.workers=0", "train.matmul=float32", "data.segments=2", "data.length=64",
+            *(f"phases.{number}.train.segments=2" for number in range(4)),
+            *(f"phases.{number}.train.batch=2" for number in range(4)),
+        ]  # fmt: skip
+    change = partial(start_recipe_from, folder=args.out / "int8" / "reader-6")
+    recipe = load_recipe("bert-mass-articles", sets, change=change)
+    for step in fit(recipe, args.out / "bert-mass", seed=0, device=args.device):
+        if step.row is not None:
+            print(f"{step.phase} {step.row['step']}/{step.total_steps} loss {step.row['loss']:.4f}", flush=True)
+    save_int8(args, "bert-mass")
 
 
 def measure(args: argparse.Namespace, name: str) -> None:
-    """Measure one reader as it will be loaded."""
+    """Measure one reader as it will be loaded: by domain, and on SQuAD with retrieval."""
+    import torch
     from reader_domains import measure_reader
+    from squad_reader import measure_squad
 
     from mnemic.checkpoint.folder import load_checkpoint
     from mnemic.train.distributed import init_distributed
 
-    folder = args.out / "int8" / name
+    folder, device = args.out / "int8" / name, init_distributed(args.device)
     checkpoint = load_checkpoint(folder if folder.is_dir() else name)
-    figures = measure_reader(checkpoint, DATA["sets"], init_distributed(args.device), args.out / f"{name}.jsonl.gz")
-    scores = [value for key, value in figures["validation"]["figures"].items() if key.startswith("f1, ")]
-    figures["mean f1"] = sum(scores) / max(len(scores), 1)
+    sets = torch.load(args.out / "sets.pt", weights_only=False)  # our own file
+    figures = measure_reader(checkpoint, sets, device, args.out / f"{name}.jsonl.gz")
+    if not args.tiny and name in ("reader-6", "reader", "reader-12"):
+        data = {"kind": "retrieval", "folder": str(args.carry / "data" / "squad")}
+        figures["squad"] = measure_squad(checkpoint, data, device)
     write_atomically(args.out / f"{name}.json", json.dumps(figures, indent=1).encode())
 
 
-def run_jobs(args: argparse.Namespace, jobs: dict[str, Callable[[], None]]) -> None:
+def run_jobs(args: argparse.Namespace, jobs: Mapping[str, Callable[[], None]]) -> None:
     """Run jobs in parallel, each with a log; raise if one fails."""
     context = get_context("fork")
     processes = {
@@ -262,10 +377,12 @@ def report(args: argparse.Namespace, text: str) -> None:
         file.write(line + "\n")
 
 
-def collect_results(args: argparse.Namespace, names: list[str]) -> None:
-    """Pack the readers in pieces, and figures, predictions and logs in one file."""
+def collect_results(args: argparse.Namespace) -> None:
+    """Pack the networks in pieces, and figures, predictions and logs in one file."""
     results = args.out / "results"
-    for name in names:
+    for name, parent in reversed(SHARES.items()):
+        if parent:
+            drop_shared(args.out / "int8" / name, args.out / "int8" / parent)
         path = args.out / f"{name}.tar"
         with tarfile.open(path, "w") as archive:
             archive.add(args.out / "int8" / name, name)
@@ -317,7 +434,8 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("pack")
     command.add_argument("data", type=Path)
-    command.add_argument("weights", type=Path, help="a Hugging Face folder")
+    command.add_argument("start", type=Path, help="a Hugging Face folder")
+    command.add_argument("ranker", type=Path, help="a Hugging Face folder with a classification head")
     command.add_argument("carry", type=Path)
     command.add_argument("--piece", type=int, default=29, help="MiB of weights per piece")
     command.set_defaults(action=pack)
@@ -325,14 +443,16 @@ def main() -> None:
         command = commands.add_parser(name)
         command.add_argument("carry", type=Path)
         command.add_argument("out", type=Path)
-        command.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-        command.add_argument("--minutes-large", type=float, default=11.0)
-        command.add_argument("--minutes-small", type=float, default=4.0)
-        command.add_argument("--start-small", default="reader", help="where the reader of 6 layers begins")
+        command.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+        command.add_argument("--minutes", type=float, nargs=3, default=[6.0, 2.3, 6.0])
         command.add_argument("--set", action="append", default=[], dest="sets", metavar="KEY=VALUE")
         command.add_argument("--device", default="cuda")
         command.add_argument("--tiny", action="store_true", help="on the CPU, in minutes")
         command.set_defaults(action=action)
+    command = commands.add_parser("join")
+    command.add_argument("results", type=Path)
+    command.add_argument("folder", type=Path)
+    command.set_defaults(action=join)
     command = commands.add_parser("wait")
     command.add_argument("out", type=Path)
     command.add_argument("results", type=Path)
@@ -340,7 +460,7 @@ def main() -> None:
     command.set_defaults(action=wait)
     args = parser.parse_args()
     if getattr(args, "tiny", False):
-        args.device, args.minutes_large, args.minutes_small = "cpu", 0.0, 0.0
+        args.device, args.minutes = "cpu", [0.0, 0.0, 0.0]
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     args.action(args)

@@ -14,14 +14,17 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from mnemic.checkpoint.folder import Checkpoint, load_checkpoint
 from mnemic.data import DATASETS
+from mnemic.data.contract import Split
 from mnemic.data.text_tasks.retrieval import ArticleFiles, make_evaluation_dataset
 from mnemic.encode import prepare_for_inference
+from mnemic.encode.precision import Precision
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.recipe import build
 from mnemic.train.distributed import init_distributed
@@ -43,7 +46,11 @@ def main() -> int:
     report: dict[str, Any] = {"part": args.part, "precision": args.precision}
     for role in ("model", "against"):
         if name := getattr(args, role):
-            report[role] = {"name": name} | measure_checkpoint(load_checkpoint(name), args, device)
+            checkpoint = load_checkpoint(name)
+            data = checkpoint.recipe["data"] | {"folder": args.data}
+            report[role] = {"name": name} | measure_squad(
+                checkpoint, data, device, part=args.part, num_articles=args.articles, precision=args.precision
+            )
     if args.against:
         model_metrics, other_metrics = report["model"]["figures"], report["against"]["figures"]
         report["gain"] = {name: model_metrics[name] - other_metrics[name] for name in model_metrics}
@@ -52,15 +59,18 @@ def main() -> int:
     return 0
 
 
-def measure_checkpoint(checkpoint: Checkpoint, args: argparse.Namespace, device: torch.device) -> Any:
-    """Measure all metrics of one network."""
-    files = build(DATASETS, checkpoint.recipe["data"] | {"folder": args.data})
+def measure_squad(
+    checkpoint: Checkpoint, data: Mapping[str, Any], device: torch.device, *, part: Split = "test",
+    num_articles: int = 0, precision: Precision = "float32",
+) -> dict[str, Any]:  # fmt: skip
+    """Measure all metrics of one network on SQuAD, as ``data`` reads it."""
+    files = build(DATASETS, data)
     if not isinstance(files, ArticleFiles):
-        sys.exit(f"error: data of kind {checkpoint.recipe['data']['kind']!r}; expected a reader")
-    articles = files.read_split(args.part)[: args.articles or None]
-    extra_articles = files.read_split("train") + files.read_split("validation") if args.part == "test" else []
+        sys.exit(f"error: data of kind {data['kind']!r}; expected a reader")
+    articles = files.read_split(part)[: num_articles or None]
+    extra_articles = files.read_split("train") + files.read_split("validation") if part == "test" else []
     texts = make_evaluation_dataset(articles, checkpoint.tokenizer, files.window_options, extra_articles)
-    network = prepare_for_inference(checkpoint.network.to(device), args.precision)
+    network = prepare_for_inference(checkpoint.network.to(device), precision)
     started = time.monotonic()
     metrics = compute_metrics(network, texts.to(device))
     return {

@@ -26,7 +26,7 @@ KERNEL_WORKS: dict[tuple[str, str], bool] = {}  # by name and device
 class PackedMask(NamedTuple):
     """The lengths of texts packed into one row, in place of a mask.
 
-    Texts of similar length should be neighbors: where no kernel does all at once, they share a call.
+    Neighbors should be of similar length: where no kernel does all at once, they share a call.
     """
 
     lengths: tuple[int, ...]  # of each text, in order; () if known only on the device

@@ -79,14 +79,15 @@ def select_best_span(best_spans: Tensor, no_answer: Tensor, relevance: Tensor | 
     them the log-odds of the best span against "no answer".
     """
     window = int(best_spans[:, 2].argmax())
-    first, last, *log_probabilities = best_spans[window].tolist()
+    first, last, log_probability, similar_log_probability = best_spans[window].tolist()
     log_odds = (best_spans[window, 2] - no_answer.min()).double()  # in float64, to tell 1 - 1e-12 from 1
     score = log_odds if relevance is None else relevance.max()
     return TokenSpan(
         window,
         int(first),
         int(last),
-        *log_probabilities,
+        log_probability,
+        similar_log_probability,
         float(torch.sigmoid(-log_odds)),
         float(score.nan_to_num().clamp(-MAX_RELEVANCE, MAX_RELEVANCE)),
     )

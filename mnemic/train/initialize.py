@@ -148,9 +148,8 @@ def space_layers(weights: Mapping[str, Tensor], num_layers: int) -> dict[str, Te
     Of k times as many, each k-th one, the last one included: the layers that ``layers`` compares
     with (Sun et al. 2019, arXiv:1908.09355, "PKD-skip"). Without as many, all are kept.
 
-    >>> names = [f"{LAYER_PREFIX}{number}.norm.weight" for number in range(4)]
-    >>> selected = space_layers({name: torch.tensor(number) for number, name in enumerate(names)}, 2)
-    >>> {name.split(".")[3]: int(weight) for name, weight in selected.items()}
+    >>> weights = {f"{LAYER_PREFIX}{number}.bias": torch.tensor(number) for number in range(4)}
+    >>> {name.split(".")[3]: int(weight) for name, weight in space_layers(weights, 2).items()}
     {'0': 1, '1': 3}
     """
     num_there = count_layers(weights)

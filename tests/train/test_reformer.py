@@ -18,7 +18,8 @@ from mnemic.recipe import build, load_recipe
 from mnemic.train.run import fit
 
 TINY = [
-    "data.length=32", "data.symbols=8", "data.count=64", "data.validation_size=8", "data.test_size=20", "model.width=16",
+    "data.length=32", "data.symbols=8", "data.count=64", "data.validation_size=8", "data.test_size=20",
+    "model.width=16",
     "model.encode.stack.inner=16", "model.encode.stack.dropout=0.1", "model.encode.embeddings.positions.length=32",
     *(f"model.encode.stack.attention.{option}" for option in ("heads=2", "chunk=4", "rounds=2", "dropout=0.1")),
     "train.batch=8", "train.epochs=2", "train.save=5", "train.log=0",

@@ -77,7 +77,7 @@ def parse_question(
 def parse_pair(record: Mapping[str, Any], location: str) -> QuestionExample:
     """Parse a record of a question and the text that answers it as a whole.
 
-    >>> record = {"question": "Is there parking?", "answer": "Yes, for free.", "entity": "ACORN HOUSE"}
+    >>> record = {"question": "Is there parking?", "answer": "Yes.", "entity": "ACORN HOUSE"}
     >>> parse_pair(record, "faq.jsonl, line 1").question
     'ACORN HOUSE: Is there parking?'
     """

@@ -112,6 +112,6 @@ def mix_distances(weights: Tensor, table: Tensor) -> Tensor:
     ``weights`` is b h n m; those of equal distance are added up before they meet the table, which
     is 2k+1 c.
     """
-    rows = index_distances(*weights.shape[-2:], len(table) // 2, weights.device)
+    rows = index_distances(weights.shape[-2], weights.shape[-1], len(table) // 2, weights.device)
     sums = weights.new_zeros(*weights.shape[:-1], len(table))  # b h n 2k+1
     return sums.scatter_add(-1, rows.expand_as(weights), weights) @ table

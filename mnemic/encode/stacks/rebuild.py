@@ -120,10 +120,10 @@ class RebuildFunction(torch.autograd.Function):
         parameter_gradients: list[Tensor | None] = []
         for number in reversed(range(len(run.blocks))):
             weights = all_weights[number]
-            update, (second, *of_feed) = repeat_update(run, number, "feed", streams.first, weights, gradient.second)
+            update, second, of_feed = repeat_update(run, number, "feed", streams.first, weights, gradient.second)
             streams = streams._replace(second=streams.second - update)
             gradient = gradient._replace(first=gradient.first + second)
-            update, (first, *of_attention) = repeat_update(
+            update, first, of_attention = repeat_update(
                 run, number, "attention", streams.second, weights, gradient.first, all_buckets[number]
             )
             streams = streams._replace(first=streams.first - update)
@@ -141,12 +141,12 @@ def group_weights(run: ReversibleRun, parameters: Sequence[Tensor]) -> list[dict
 def repeat_update(
     run: ReversibleRun, number: int, sublayer: str, x: Tensor, weights: Mapping[str, Tensor], gradient: Tensor,
     buckets: Tensor | None = None,
-) -> tuple[Tensor, list[Tensor | None]]:  # fmt: skip
-    """Repeat a sublayer; return its update, and the gradients of ``x`` and the weights."""
+) -> tuple[Tensor, Tensor, list[Tensor | None]]:  # fmt: skip
+    """Repeat a sublayer; return its update, the gradient of ``x``, and those of the weights."""
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         update, _ = run.compute_update(number, sublayer, x, weights, buckets)
     inputs = [x, *(weight for weight in weights.values() if weight.requires_grad)]
     gradients = iter(torch.autograd.grad(update, inputs, gradient.to(update.dtype), allow_unused=True))
     x_gradient = next(gradients)
-    return update.detach(), [x_gradient, *(next(gradients) if w.requires_grad else None for w in weights.values())]
+    return update.detach(), x_gradient, [next(gradients) if w.requires_grad else None for w in weights.values()]

@@ -17,7 +17,7 @@ from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss, compare_tex
 from mnemic.recipe import ConfigError, build
 
 HARD_LOSSES: dict[str, Callable[..., Any]] = {"distil": DistilLoss, "retrieve-and-read": RetrieveAndReadLoss}
-PAIRS_PER_CALL = 128  # that a teacher scores at once; changes memory use, not results
+PAIRS_PER_CALL = 512  # that a teacher scores at once; changes memory use, not results
 
 
 class RankingDistilLoss:
