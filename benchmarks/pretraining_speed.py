@@ -26,8 +26,8 @@ from mnemic.data.corpora.sequence_folder import SequenceArrays
 from mnemic.models import IGNORE
 from mnemic.objectives import OBJECTIVES, Loss
 from mnemic.objectives.answer import cross_entropy
-from mnemic.objectives.masking import TokenMasking
-from mnemic.objectives.pretraining import mask_batch
+from mnemic.objectives.pretraining.masked import mask_batch
+from mnemic.objectives.pretraining.masking import TokenMasking
 from mnemic.recipe import Recipe, build, load_recipe
 from mnemic.text import TRAINERS
 from mnemic.train.initialize import build_network

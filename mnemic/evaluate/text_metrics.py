@@ -20,8 +20,8 @@ from mnemic.evaluate.intervals import wilson_interval
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
-from mnemic.objectives.masking import TokenMasking
-from mnemic.objectives.pretraining import mask_batch, masked_token_loss
+from mnemic.objectives.pretraining.masked import mask_batch, masked_token_loss
+from mnemic.objectives.pretraining.masking import TokenMasking
 from mnemic.predict.generate import generate_candidates
 from mnemic.predict.perplexity import compute_perplexity
 from mnemic.predict.windows import (

@@ -15,7 +15,7 @@ from mnemic.objectives.distillation.soft_ranking import RankingDistilLoss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
 from mnemic.objectives.moco import MoCoLoss
 from mnemic.objectives.next_token import NextTokenLoss
-from mnemic.objectives.pretraining import PretrainingLoss
+from mnemic.objectives.pretraining.masked import PretrainingLoss
 from mnemic.objectives.ranking import RankingLoss
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss

@@ -20,8 +20,8 @@ from mnemic.models.inputs import NOT_A_FACT, OUTSIDE_STORY, SegmentBatch, Segmen
 from mnemic.models.segment_model import ProbeDetail
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
-from mnemic.objectives.masking import MASKINGS, NUM_UNIFORMS, mask_tokens
-from mnemic.objectives.pretraining import TOKEN_MASKING, check_weights, next_sentence_losses
+from mnemic.objectives.pretraining.masked import TOKEN_MASKING, check_weights, next_sentence_losses
+from mnemic.objectives.pretraining.masking import MASKINGS, NUM_UNIFORMS, mask_tokens
 from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import build
 

@@ -13,7 +13,7 @@ from mnemic.models import PackedBatch
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
 from mnemic.objectives.contrast import info_nce
-from mnemic.objectives.pretraining import check_weights
+from mnemic.objectives.pretraining.masked import check_weights
 from mnemic.recipe import ConfigError
 from mnemic.respond.spans import NO_ANSWER
 

@@ -19,7 +19,7 @@ from mnemic.models import TextModel, WindowBatch
 from mnemic.models.evaluating import evaluating
 from mnemic.recipe import ConfigError, kind_name, kind_of
 from mnemic.respond import RESPONSES
-from mnemic.respond.pretraining import PretrainingHeads
+from mnemic.respond.pretraining.masked import PretrainingHeads
 from mnemic.text import SubwordTokenizer, WindowOptions
 from mnemic.text.tokenizers.trainers import END_OF_WORD
 from mnemic.text.tokenizers.word_starts import find_word_starts

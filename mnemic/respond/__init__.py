@@ -5,7 +5,7 @@ from typing import Any
 from mnemic.respond.classes import ClassHead
 from mnemic.respond.next_token import NextTokenHead
 from mnemic.respond.predictor import Predictor
-from mnemic.respond.pretraining import PretrainingHeads
+from mnemic.respond.pretraining.masked import PretrainingHeads
 from mnemic.respond.quote import QuoteResponse
 from mnemic.respond.relation import RelationHead
 from mnemic.respond.sequence import SequenceDecoder

@@ -13,7 +13,7 @@ from mnemic.encode.gru_cell import GRUCell
 from mnemic.memory import Reading
 from mnemic.respond.classes import masked_mean
 from mnemic.respond.contract import Response
-from mnemic.respond.pretraining import NextSentenceHead
+from mnemic.respond.pretraining.masked import NextSentenceHead
 from mnemic.respond.vocabulary import VocabularyHead
 
 MIN_PROBABILITY = 1e-9  # added before the logarithm

@@ -8,7 +8,7 @@ from torch import nn
 
 from mnemic.models import build_model, check_model_parts, evaluating
 from mnemic.recipe import ConfigError, load_recipe, recipe_names
-from mnemic.respond.pretraining import PretrainingHeads
+from mnemic.respond.pretraining.masked import PretrainingHeads
 
 SIZES: dict[str, Any] = {"vocab": 300, "classes": 3, "max_length": 16, "tied_words": [1, 2]}
 

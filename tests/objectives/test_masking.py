@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mnemic.models import IGNORE
-from mnemic.objectives.masking import KEEP_SHARE, MASK_SHARE, MASKINGS, NUM_UNIFORMS, mask_tokens
+from mnemic.objectives.pretraining.masking import KEEP_SHARE, MASK_SHARE, MASKINGS, NUM_UNIFORMS, mask_tokens
 from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError, build
 

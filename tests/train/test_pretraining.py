@@ -27,7 +27,7 @@ from mnemic.data.corpora import CorpusFiles
 from mnemic.encode import transformer
 from mnemic.evaluate.error_rate import evaluate_network
 from mnemic.models import WindowBatch
-from mnemic.objectives.pretraining import PretrainingLoss
+from mnemic.objectives.pretraining.masked import PretrainingLoss
 from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, Recipe, load_recipe

@@ -12,7 +12,7 @@ from mnemic.cli.render.format import format_bytes
 if TYPE_CHECKING:
     from mnemic.encode import Pretrained
     from mnemic.respond.classes import ClassHead
-    from mnemic.respond.pretraining import PretrainingHeads
+    from mnemic.respond.pretraining.masked import PretrainingHeads
     from mnemic.respond.spans import SpanHead
 
 CHECKPOINT_HELP = "A run or checkpoint with a Transformer encoder, or a Hugging Face folder, which is rewritten."
@@ -61,7 +61,7 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     from mnemic.encode.huggingface import find_simplest_family
     from mnemic.models import TextModel
     from mnemic.respond.classes import ClassHead
-    from mnemic.respond.pretraining import PretrainingHeads
+    from mnemic.respond.pretraining.masked import PretrainingHeads
     from mnemic.respond.spans import SpanHead
     from mnemic.text import SubwordTokenizer
 

@@ -71,7 +71,7 @@ def nested_tables() -> dict[str, Constructors]:
     from mnemic.data.views.draw import VIEWS
     from mnemic.memory.parts import controller, hop_update, match
     from mnemic.objectives.distillation.soft_labels import HARD_LOSSES
-    from mnemic.objectives.masking import MASKINGS
+    from mnemic.objectives.pretraining.masking import MASKINGS
 
     return {
         "update": hop_update.UPDATES, "match": match.MATCHES, "controller": controller.CONTROLLERS,

@@ -13,7 +13,7 @@ from mnemic.data.batches import locate_tokens
 from mnemic.encode.gru_cell import init_glorot
 from mnemic.encode.packed import PackedMask
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
-from mnemic.objectives.pretraining import check_weights
+from mnemic.objectives.pretraining.masked import check_weights
 from mnemic.recipe import ConfigError
 
 

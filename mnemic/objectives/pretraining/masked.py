@@ -14,10 +14,10 @@ from mnemic.encode.packed import find_true_positions
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import CarriedState, Loss
-from mnemic.objectives.masking import MASKINGS, NUM_UNIFORMS, TokenMasking, mask_tokens
+from mnemic.objectives.pretraining.masking import MASKINGS, NUM_UNIFORMS, TokenMasking, mask_tokens
 from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError, build
-from mnemic.respond.pretraining import PretrainingLogits
+from mnemic.respond.pretraining.masked import PretrainingLogits
 
 TOKEN_MASKING: Mapping[str, Any] = {"kind": "tokens"}
 # Buffers are long enough for this many √mean more masked positions than the mean.
