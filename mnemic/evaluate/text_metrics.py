@@ -181,7 +181,7 @@ def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> M
 
 @torch.no_grad()
 def compute_copy_metrics(network: nn.Module, dataset: CopyDataset) -> Metrics:
-    """Compute how many tokens of the second halves are right, and how many texts are all right."""
+    """Compute the shares of right tokens and of right texts, of second halves."""
     results = []  # b n, where a target is right; NaN without a target
     with evaluating(network):
         for rows in torch.arange(len(dataset), device=dataset.device).split(TOKENS_PER_BATCH // dataset.max_tokens + 1):

@@ -15,7 +15,7 @@ from mnemic.checkpoint.atomic_files import hash_file, write_json
 from mnemic.checkpoint.folder import WEIGHTS, Checkpoint, find_checkpoint, load_checkpoint
 from mnemic.checkpoint.lock import lock_folder
 from mnemic.data.text_tasks.encode_windows import encode_questions
-from mnemic.data.text_tasks.examples import QuestionExample
+from mnemic.data.text_tasks.examples import QuestionExample, TextError
 from mnemic.data.text_tasks.files import read_lines
 from mnemic.data.text_tasks.question_lines import read_question_lines
 from mnemic.data.text_tasks.squad import read_squad
@@ -97,8 +97,11 @@ def has_questions(file: Path) -> bool:
 
 
 def read_domain(file: Path) -> list[QuestionExample]:
-    """Read the questions of a file, in one form."""
+    """Read the questions of a file that are answered by a span, in one form."""
     examples = read_squad(file) if ".json" in file.suffixes else read_question_lines(file)
+    examples = [example for example in examples if example.is_extractive]
+    if not examples:
+        raise TextError(f"{file} holds no questions that are answered by a part of a text")
     return [example._replace(question=normalize_question(example.question)) for example in examples]
 
 

@@ -106,4 +106,4 @@ def describe_start(student: Recipe) -> str:
     model = student["model"]
     if "init_from" not in model:
         return "random weights"
-    return f"the first {model['encode']['stack']['depth']} layers of {model['init_from']}"
+    return f"{model['encode']['stack']['depth']} layers, evenly spaced, of {model['init_from']}"

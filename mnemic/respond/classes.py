@@ -50,6 +50,6 @@ def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def masked_max(states: Tensor, mask: Tensor) -> Tensor:
-    """Return the maximum of each channel over unmasked tokens (b n d → b d); zeros without any."""
+    """Take the maximum over unmasked tokens (b n d → b d); zeros without any."""
     lowest = torch.finfo(states.dtype).min
     return states.masked_fill(~mask.unsqueeze(-1), lowest).amax(1) * mask.any(1, keepdim=True)

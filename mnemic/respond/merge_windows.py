@@ -57,7 +57,7 @@ def find_best_spans(logits: Tensor, max_tokens: int) -> tuple[Tensor, Tensor]:
 
 
 def sum_similar_spans(span_scores: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """Sum the probabilities of the spans with an F1 of at least one half with the best one.
+    """Sum the probabilities of spans that overlap the best one, F1 ≥ ½.
 
     ``span_scores`` are log-probabilities (w n n), ``first`` and ``last`` (w) the best span. F1 is
     over tokens. Returns log-probabilities (w).

@@ -78,5 +78,5 @@ class SequenceDecoder(Response):
         """Score the token after each of ``tokens`` (b m), continuing from the cache."""
         mask = torch.ones_like(tokens, dtype=torch.bool)
         x = self.embeddings(tokens, mask, start=cache.mask.shape[1])
-        states, cache = self.decoder(x, mask, cache)
-        return nn.functional.linear(states, self.embeddings.tokens, self.bias), cache
+        output = self.decoder(x, mask, cache)
+        return nn.functional.linear(output.states, self.embeddings.tokens, self.bias), output.cache

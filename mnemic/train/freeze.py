@@ -10,8 +10,8 @@ from mnemic.recipe import ConfigError, join_words
 
 def freeze(network: nn.Module, names: Sequence[str]) -> None:
     """Freeze the modules and weights of these names, before an optimizer or wrapper is made."""
-    for part in find_parts(network, names):
-        part.requires_grad_(False)
+    for module_or_weight in find_parts(network, names):
+        module_or_weight.requires_grad_(False)
 
 
 def find_parts(network: nn.Module, names: Sequence[str]) -> list[nn.Module | nn.Parameter]:

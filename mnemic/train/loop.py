@@ -135,7 +135,7 @@ def train(
     if isinstance(optimizer.param_groups[0]["lr"], Tensor):
         take_step = GraphedStep(take_step)
     network.train()
-    frozen_modules = [part for part in find_parts(network, settings.frozen) if isinstance(part, nn.Module)]
+    frozen_modules = [module for module in find_parts(network, settings.frozen) if isinstance(module, nn.Module)]
     for number, batch in enumerate(islice(batches, max(total_steps - first_step, 0)), start=first_step):
         rate = settings.rate * schedule(number, steps_per_epoch, total_steps)
         set_learning_rate(optimizer, rate)

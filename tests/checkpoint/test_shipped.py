@@ -197,9 +197,9 @@ def test_what_would_be_too_much_is_not_shipped(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> None:
-    """A network with the reader's first layer, frozen, and its own memory."""
+    """A network with the reader's layers, frozen, and its own memory."""
     sets = [
-        "data.tasks=[4]", "data.count=20", "data.segments=1", "model.encode.stack.depth=1",
+        "data.tasks=[4]", "data.count=20", "data.segments=1",
         "train.batch=2", 'train.fixed=["encode"]', "phases=[{train={segments=1, steps=1}}]",
     ]  # fmt: skip
     set_start = partial(start_recipe_from, folder=Path("reader"))

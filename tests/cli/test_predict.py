@@ -197,7 +197,7 @@ def test_another_file_can_be_tested_on(tmp_path: Path) -> None:
     assert "such as data.test_file=dev" in run(*arguments).err
     report = run(*arguments, "--set", "data.tested=other", "--json")
     assert json.loads(report.out)["figures"]["accuracy"] > 90
-    assert "--set takes data.…, not train.rate" in run(*arguments, "--set", "train.rate=1").err
+    assert "train.rate of a trained network cannot change here" in run(*arguments, "--set", "train.rate=1").err
     assert "leave out --tasks" in run(*arguments, "--tasks", "1").err
 
 

@@ -128,7 +128,7 @@ def test_what_is_said_after_a_stop_reads_the_rest_and_nothing_twice(
 
 
 def test_a_stop_before_anything_is_read_begins_anew_again(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*args: object) -> None:
+    def stop(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
     read("a.txt")

@@ -31,7 +31,7 @@ def test_each_domain_by_hand() -> None:
     ]
     tokenizer = TOKENIZERS["words"]([TEXT, "who ?"])
     dataset = encode_questions([row[0] for row in rows], tokenizer, WindowOptions(40, 4, "windows"))
-    spans = [TokenSpan(0, first, last, 0.0, empty, 0.0) for _, first, last, empty in rows]
+    spans = [TokenSpan(0, first, last, 0.0, 0.0, empty, 0.0) for _, first, last, empty in rows]
     metrics = summarize_domains(compare_spans(dataset, spans))
     assert metrics == {
         "f1, people": pytest.approx(2 * (2 / 5) * 1 / (2 / 5 + 1)),  # "Ann has cat and Bob"

@@ -27,7 +27,8 @@ def test_the_model_of_each_recipe_is_checked_on_the_meta_device(name: str) -> No
     model = model_of(name)
     rng_state = torch.get_rng_state()
     network = check_model_parts(model, sizes_of(model))
-    assert all(tensor.is_meta for tensor in network.state_dict().values())
+    # Hashes of values choose the shapes of the Reformer, which is built and run for real.
+    assert all(tensor.is_meta != name.startswith("reformer") for tensor in network.state_dict().values())
     assert network.training
     assert torch.equal(torch.get_rng_state(), rng_state)
 

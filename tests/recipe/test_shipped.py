@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import text_files
 from learn_runs import finish
+from ranker_folders import write_classifier
 
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.recipe import load_recipe, recipe_comment, recipe_names
+from mnemic.objectives import OBJECTIVES
+from mnemic.recipe import Recipe, kind_of, load_recipe, recipe_comment, recipe_names
 from mnemic.train.run import fit
 
 # The shipped recipes ---------------------------------------------------------------------------
@@ -31,15 +33,20 @@ TEACHERS = {"corpus": "bert-pretrain", "question-articles": "reader-12"}  # of s
 PHASE_OPTIONS = ["segments=2", "batch=4"]
 
 
-def make_toy_teacher(kind: str, options: list[str], folder: Path) -> list[str]:
+def make_toy_teacher(student: Recipe, options: list[str], folder: Path) -> list[str]:
     """Train a teacher for a step; return the options of its students."""
+    kind = student["data"]["kind"]
     options = [*options, "train.steps=1", "train.batch=8", "train.validate=0", "train.keep=last"]
     if kind == "classes":  # as many heads as the student, and a multiple of its layers
         options += ["model.width=24", 'model.encode.stack={depth=3, attention={kind="full", heads=12}}']
     recipe = load_recipe(TEACHERS.get(kind, "bert-classes"), options)
     run = finish(recipe, folder.with_name("teacher"), device="cpu")
     tokenizer = f'{{kind="stored", folder="{run / "checkpoint"}"}}'
-    return [f"teacher.folder={run}", f"data.tokenizer={tokenizer}"]
+    teachers = [run]
+    if getattr(kind_of(OBJECTIVES, student["objective"]), "ranks_texts", False):
+        tokenizer_of_run = load_checkpoint(run).tokenizer
+        teachers.append(write_classifier(folder.with_name("ranker"), tokenizer_of_run, length=64))
+    return [f"teacher.folder={[str(teacher) for teacher in teachers]}", f"data.tokenizer={tokenizer}"]
 
 
 def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
@@ -58,7 +65,7 @@ def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
         options = {"retrieval": RETRIEVAL_OPTIONS, "corpus": small, "question-articles": QUESTION_OPTIONS}.get(kind, [])
         options = [f"data.folder={folder}", *options]
         if "teacher" in load_recipe(name):
-            options += make_toy_teacher(kind, options, folder)
+            options += make_toy_teacher(load_recipe(name), options, folder)
         return load_recipe(name, [*TOY_OPTIONS[1:], *step_overrides, *options])
     if DATASETS[kind].layout == "segments":
         step_overrides += [f"phases.{phase}.train.{key}" for phase in range(len(phases)) for key in PHASE_OPTIONS]

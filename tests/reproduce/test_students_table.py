@@ -14,7 +14,7 @@ from mnemic.recipe import ConfigError
 from mnemic.reproduce import students_table
 from mnemic.reproduce.student_recipes import NETWORKS, describe_start
 from mnemic.reproduce.students_table import StudentsTable, train_missing_students
-from mnemic.train.initialize import initialize_network
+from mnemic.train.initialize import initialize_network, space_layers
 from mnemic.train.run import fit
 
 TINY = [
@@ -144,10 +144,10 @@ def test_students_start_with_layers_of_the_same_width(table: Path, data: Path) -
     common = [text for text in TINY if not text.startswith(("model", "data.tokenizer"))]
     equal, narrow = (table_of(data, start=str(start), sets=common, width=width) for width in (16, 8))
     recipe = equal.build_recipes(data, "rte", equal.files["rte"])["alone", 0]
-    assert describe_start(recipe) == f"the first 1 layers of {start}"
+    assert describe_start(recipe) == f"1 layers, evenly spaced, of {start}"
     checkpoint = load_checkpoint(start)
     network = initialize_network(recipe["model"], {**checkpoint.sizes, "classes": 2}, 0)
-    weights = weights_of(checkpoint.network)
+    weights = space_layers(weights_of(checkpoint.network), 1)
     assert all(torch.equal(weight, weights[f"encode.{name}"]) for name, weight in weights_of(network.encode).items())
 
     recipe = narrow.build_recipes(data, "rte", narrow.files["rte"])["soft", 0]

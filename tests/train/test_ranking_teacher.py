@@ -4,23 +4,20 @@ import json
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 import text_files
 import torch
 from learn_runs import TINY_READER, finish, weights_in
+from ranker_folders import SHAPE, write_classifier
 from text_runs import run_of, tiny
 
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.encode import Pretrained, save_encoder
-from mnemic.encode.huggingface.families import FAMILIES
-from mnemic.encode.huggingface.heads import rename_class_head
-from mnemic.encode.huggingface.shape import EncoderShape, build_encoder
+from mnemic.encode.huggingface.shape import build_encoder
 from mnemic.recipe import ConfigError, Recipe, load_recipe
 from mnemic.reproduce.publish import strip_checkpoint
-from mnemic.respond.classes import ClassHead
 from mnemic.text import SubwordTokenizer
 from mnemic.text.tokenizers.trainers import train_wordpiece
 from mnemic.train.run import fit, load_data
@@ -28,30 +25,12 @@ from mnemic.train.teacher import load_teachers
 from mnemic.train.teaching import Teaching
 
 CPU = torch.device("cpu")
-SHAPE = EncoderShape(
-    vocab=200, width=16, depth=1, heads=2, inner=32, length=24, segments=2, activation="gelu",
-    epsilon=1e-12, dropout=0.1, attention_dropout=0.1,
-)  # fmt: skip
 RANKING = '{kind="distil-ranking", hard={kind="retrieve-and-read"}, candidates=3, temperature=0.1}'
 
 
 def learn_tokenizer(folder: Path) -> SubwordTokenizer:
     """Train a vocabulary on the texts of the folder's articles."""
     return train_wordpiece([(folder / "train.json").read_text(encoding="utf-8")], vocab=150)
-
-
-def write_classifier(folder: Path, tokenizer: SubwordTokenizer, outputs: int = 1, **shape: Any) -> Path:
-    """Write a random classifier as a Hugging Face folder."""
-    torch.manual_seed(len(folder.name))
-    encoder = build_encoder(SHAPE._replace(vocab=len(tokenizer), **shape))
-    with torch.no_grad():
-        for weight in encoder.parameters():
-            weight.mul_(1.5)
-        head = ClassHead(16, outputs, pool="first")
-        head.out.weight.mul_(10)
-    unused = rename_class_head(head.inner, head.out, FAMILIES["bert"])
-    save_encoder(folder, Pretrained(encoder, tokenizer, "bert", unused=unused))
-    return folder
 
 
 def reader(folder: Path, *sets: str) -> Recipe:

@@ -92,7 +92,8 @@ def test_a_tiny_network_learns_both_jobs() -> None:
     metrics = compute_test_metrics()
     assert metrics["f1"] >= 95
     assert metrics["exact"] >= 95
-    assert metrics["no answer"] >= 85
+    assert metrics["no answer"] >= 80
+    assert metrics["no answer AUROC"] >= 85
     assert metrics["calibration error"] <= 10
     model, num_right = trained(), 0
     articles = article_files().read_split("test")

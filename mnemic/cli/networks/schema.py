@@ -70,7 +70,7 @@ def nested_tables() -> dict[str, Constructors]:
     from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
     from mnemic.data.views.draw import VIEWS
     from mnemic.memory.parts import controller, hop_update, match
-    from mnemic.objectives.distillation.soft_labels import HARD_LOSSES
+    from mnemic.objectives.distillation import soft_labels, soft_ranking
     from mnemic.objectives.pretraining.masking import MASKINGS
 
     return {
@@ -78,7 +78,7 @@ def nested_tables() -> dict[str, Constructors]:
         "recurrent": encode.RECURRENTS, "embeddings": encode.EMBEDDINGS, "positions": encode.POSITIONS,
         "stack": encode.STACKS, "decoder": encode.DECODERS, "attention": encode.ATTENTIONS,
         "tokenizer": TOKENIZER_BUILDERS, "format": FORMATS, "masking": MASKINGS,
-        "hard": HARD_LOSSES, "views": VIEWS,
+        "hard": soft_labels.HARD_LOSSES | soft_ranking.HARD_LOSSES, "views": VIEWS,
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Generated texts to copy, ``0 w 0 w`` with a row w of random symbols, for language models.
+"""Generated texts to copy, ``0 w 0 w`` with random symbols w, for language models.
 
 The second half repeats the first, so that all of its symbols can be predicted by a network that
 finds its way back (Kitaev et al. 2020, section 5).
@@ -82,7 +82,7 @@ class GeneratedCopies(DataSource):
         return LoadedData(tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test)
 
     def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> CopyDataset:
-        """Generate one split as token ids: END 0 w 0 w, one text after the other."""
+        """Generate one split as token ids: END 0 w 0 w per text."""
         assert isinstance(tokenizer, WordTokenizer)
         lengths, symbols = self.generate_symbols(split)  # r, r k
         ids_of = torch.tensor([tokenizer.id_of(str(number)) for number in range(self.symbols + 1)])

@@ -30,7 +30,7 @@ def count_bits(lengths: Tensor, longest: int, chunk: int) -> HashBits:
 
 
 def count_columns(bits: HashBits) -> tuple[int, ...]:
-    """Return the columns that the rotation of each hash needs; the first hash is the larger one."""
+    """Count the columns of each hash's rotation; the first hash is the larger one."""
     first = max((1 << first_bits) // 2 for first_bits, _ in split_range(bits))
     second = max((1 << second_bits) // 2 for _, second_bits in split_range(bits))
     return (first, second) if second else (first,) if first else ()
@@ -45,7 +45,7 @@ def split_range(bits: HashBits) -> list[tuple[int, int]]:
 
 
 def hash_directions(vectors: Tensor, rotations: tuple[Tensor, ...], bits: HashBits) -> Tensor:
-    """Hash vectors b h n c into buckets b h r n (Andoni et al. 2015).
+    """Hash vectors b h n c into buckets b h r n.
 
     ``rotations`` are f r h c. A text with fewer bits uses the first columns alone, so that longer
     texts beside it change nothing.
@@ -59,7 +59,7 @@ def hash_directions(vectors: Tensor, rotations: tuple[Tensor, ...], bits: HashBi
 
 
 def find_directions(vectors: Tensor, rotation: Tensor, bits: Tensor) -> Tensor:
-    """Return argmax([x R; -x R]) over the columns that each text uses, b h r n."""
+    """Find argmax([x R; -x R]) over the columns of each text, b h r n."""
     num_columns, num_rounds = rotation.shape[:2]
     flat_rotation = rotation.to(vectors.dtype).permute(2, 3, 1, 0).flatten(2)  # h c rf
     rotated = (vectors @ flat_rotation).unflatten(-1, (num_rounds, num_columns))  # b h n r f

@@ -53,7 +53,7 @@ class DistanceAttention(nn.Module):
         return self.project.merge_heads(mixed * has_visible) * has_visible.any(1)  # b n d
 
     def mix_visible(self, query: Tensor, key_values: KeyValues, mask: Tensor, dropout: float) -> Tensor:
-        """Mix the values of visible positions, b h n c; every row of ``mask`` sees something."""
+        """Mix values of visible positions, b h n c; no row of ``mask`` is empty."""
         scores = self.compute_scores(query, key_values.keys).masked_fill(~mask, float("-inf"))
         weights = nn.functional.dropout(scores.softmax(-1), dropout, training=dropout > 0)
         return self.mix_values(weights, key_values.values)
@@ -96,7 +96,7 @@ def index_distances(num_queries: int, num_context: int, limit: int, device: torc
 
 
 def score_distances(query: Tensor, table: Tensor, num_context: int) -> Tensor:
-    """Compute the product of each query with the vectors of its distances, b h n m.
+    """Multiply each query with the vectors of its distances, b h n m.
 
     ``query`` is b h n c, ``table`` 2k+1 c, for clipped distances. There is no tensor n m c: the
     products with the table, b h n 2k+1, are looked up.

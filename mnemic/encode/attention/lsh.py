@@ -91,7 +91,7 @@ class LSHAttention(nn.Module):
         return self.attend_with_buckets(x, context, mask)[0]
 
     def project_key_values(self, context: Tensor) -> ContextStates:
-        """Return the states themselves: what is a key of which query depends on all of them."""
+        """Return the states themselves: all of them decide which key meets which query."""
         return ContextStates(context)
 
     def attend(self, x: Tensor, key_values: ContextStates, mask: Tensor | CausalMask) -> Tensor:
@@ -128,7 +128,7 @@ class LSHAttention(nn.Module):
 
     @torch.no_grad()
     def hash_positions(self, shared: Tensor, is_real: Tensor, seed: int) -> Tensor:
-        """Return the bucket of each position and round, b h r m; padding is in a last bucket."""
+        """Find each position's bucket per round, b h r m; padding has its own."""
         length = shared.shape[2]
         bits = count_bits(is_real.sum(1), length, self.chunk)
         if self.buckets:
@@ -144,7 +144,7 @@ class LSHAttention(nn.Module):
         return buckets.to(torch.int16 if bits.largest < 15 else torch.int32)
 
     def draw_rotations(self, bits: HashBits, vectors: Tensor, seed: int) -> tuple[Tensor, ...]:
-        """Draw the rotations f r h c of each hash from a seed and the number of this layer.
+        """Draw the rotations f r h c of each hash, by seed and layer.
 
         Column by column: more columns, for longer texts, leave the first ones as they are.
         """
@@ -189,7 +189,7 @@ class LSHAttention(nn.Module):
     def compute_bias(
         self, buckets: Tensor, is_real: Tensor, order: Tensor, ranks: Tensor, chunk: int, is_causal: bool
     ) -> Tensor:
-        """Compute what is added to the scores, b h r k p w: -inf where hidden, -log(repeats).
+        """Compute the bias of scores, b h r k p w: -inf where hidden.
 
         Each position has a code in each round, and sees those whose codes are at a distance from
         ``low`` to ``high``. Codes of different buckets are further apart.
@@ -245,7 +245,7 @@ def make_windows(x: Tensor, is_causal: bool, fill: int = 0) -> Tensor:
 
 
 class PermuteRows(torch.autograd.Function):
-    """Permute the rows of ``x`` b h r n c, or b h 1 n c in several ways, by ``order`` b h r n.
+    """Permute rows of ``x`` (b h r n c) by ``order`` (b h r n).
 
     ``inverse`` permutes them back, which is the gradient: unlike that of `torch.gather` it adds
     nothing up, and is the same in every run on a GPU.

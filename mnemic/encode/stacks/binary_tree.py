@@ -1,4 +1,4 @@
-"""The BP-Transformer: tokens see what is close in detail and what is far off as spans.
+"""The BP-Transformer: tokens see near tokens in detail and far ones as spans.
 
 Shapes: b batch, n tokens, t tokens of the tree (n and filler), s spans of a level, u all nodes, d
 width, h heads, c channels of one head, k neighbors, g tokens of a block, w nodes of a window,
@@ -28,7 +28,7 @@ class TreeMask(NamedTuple):
 
 
 class TreeAttention(nn.Module):
-    """Attention over the edges of a binary tree (Ye et al. 2019, sections 3.1 and 3.2).
+    """Attention over the edges of a binary tree (Ye et al. 2019, section 3).
 
     Score of node j for token i: q_i·(k_j + r)/√c, with one vector r per level, side and rank of a
     neighbor, and one for the token itself. Nothing has a bias. A span has the same edge to all its
@@ -89,7 +89,7 @@ class TreeAttention(nn.Module):
         return mixed
 
     def score_window(self, query: Tensor, keys: Tensor, window: NeighborWindow, lengths: Tensor) -> Tensor:
-        """Score the nodes of a window, -inf where a token does not see them: b h t w."""
+        """Score the nodes of a window, -inf where unseen: b h t w."""
         blocks = split_blocks(query, window)  # b h o g c
         edges = self.edges[0 if window.is_past else 1]
         edges = torch.cat([self.edge_vectors(edges, window.level), self.edge_vectors(edges, window.level + 1)[:1]])
@@ -119,7 +119,7 @@ class TreeAttention(nn.Module):
 
 
 class BinaryTreeStack(nn.Module):
-    """The BP-Transformer over a binary tree of spans (Ye et al. 2019), at a cost of k·n·log(n/k).
+    """The BP-Transformer over a binary tree of spans (Ye et al. 2019).
 
     A token sees itself, at each level its next ``neighbors`` nodes to either side, from fine to
     coarse, and where such a node is half covered, its uncovered child: every token of the text
@@ -245,7 +245,7 @@ def make_tree_blocks(
 
 
 def iterate_nodes(blocks: Any, x: Tensor, tree: TreeMask, has_root: bool = False) -> Iterator[Tensor]:
-    """Yield all nodes, tokens first and the root last, before the first layer and after each.
+    """Yield all nodes, tokens first and root last, before and after each layer.
 
     ``x`` b n d holds the tokens, padding last.
     """
@@ -265,7 +265,7 @@ def count_spans(layout: TreeLayout, num_nodes: int) -> list[int]:
 
 
 def split_blocks(x: Tensor, window: NeighborWindow) -> Tensor:
-    """Split the tokens of ``x`` (b h t …) into the blocks of a window, b h o g …."""
+    """Split tokens (b h t …) into the blocks of a window (b h o g …)."""
     block, num_blocks = len(window.ranks), len(window.nodes)
     back = num_blocks * block - window.front - x.shape[2]
     return nn.functional.pad(x, (0, 0, window.front, back)).unflatten(2, (num_blocks, block))

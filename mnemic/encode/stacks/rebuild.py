@@ -7,9 +7,10 @@ drew, if it draws any.
 Shapes: b batch, n tokens, d width, h heads, r rounds of hashing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -86,7 +87,6 @@ class ReversibleRun:
         return Streams(first, streams.second + update), buckets
 
 
-@torch.compiler.disable
 def run_reversible(blocks: Sequence[nn.Module], x: Tensor, mask: Any) -> Streams:
     """Run blocks on two streams that both begin with ``x`` b n d.
 
@@ -95,7 +95,13 @@ def run_reversible(blocks: Sequence[nn.Module], x: Tensor, mask: Any) -> Streams
     buckets may change sides.
     """
     run = ReversibleRun.start(blocks, mask, x.device)
-    return Streams(*RebuildFunction.apply(run, x, x, *run.parameters()))
+    return Streams(*uncompiled_rebuild()(run, x, x, *run.parameters()))
+
+
+@cache
+def uncompiled_rebuild() -> Callable[..., Any]:
+    """Wrap the function of autograd so that it is never compiled."""
+    return torch.compiler.disable(RebuildFunction.apply)
 
 
 class RebuildFunction(torch.autograd.Function):

@@ -38,7 +38,7 @@ class ReversibleBlock(nn.Module):
     def forward(
         self, sublayer: str, x: Tensor, mask: Tensor | CausalMask | PackedMask, buckets: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Compute what a sublayer adds to the other stream, b n d, and the buckets of attention.
+        """Compute a sublayer's update of the other stream, b n d, and attention's buckets.
 
         ``buckets`` are those of an earlier call that is repeated.
         """
@@ -144,7 +144,7 @@ class ReversibleStack(nn.Module):
         return self.run_layers(x, self.expand_mask(mask)) * real_token_mask(mask).unsqueeze(-1)
 
     def run_layers(self, x: Tensor, mask: Tensor | CausalMask | PackedMask) -> Tensor:
-        """Run all layers with a mask as attention takes it, b n d → b n d."""
+        """Run all layers with attention's own mask, b n d → b n d."""
         streams = run_reversible(self.blocks, widen_precision(x), mask)
         return self.out(self.norm(torch.cat(streams, -1).to(self.norm.weight.dtype))).to(x.dtype)
 

@@ -27,7 +27,7 @@ class RingAttention(nn.Module):
         self.project = HeadProjection(width, heads)
 
     def forward(self, x: Tensor, embeddings: Tensor, relay: Tensor, mask: Tensor) -> Tensor:
-        """Attend from tokens ``x`` b n d; ``embeddings`` b n d, ``relay`` b 1 d, ``mask`` b n."""
+        """Attend from tokens to neighbors, their embeddings and the relay."""
         query = self.project.project_query(x)  # b h n c
         states, tokens, center = (self.project.project_key_values(source) for source in (x, embeddings, relay))
         neighbor_keys, neighbor_values = shift_both_ways(states.keys), shift_both_ways(states.values)
@@ -94,7 +94,7 @@ class StarStack(nn.Module):
         self.add_relay = None if variant == "published" else nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor, context: None = None) -> Tensor:
-        """Run all layers: ``x`` b n d, ``mask`` b n → b n d, the last relay added to each token."""
+        """Run all layers; the relay is added at the end."""
         check_whole_texts("star", mask, context)
         order = order_real_first(mask)
         *_, (states, relay) = self.run_blocks(gather_tokens(x, order), mask.gather(1, order))

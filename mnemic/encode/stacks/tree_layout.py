@@ -1,4 +1,4 @@
-"""The binary tree over a text, as index tables: which nodes each token may attend to.
+"""Index tables of a binary tree: the nodes that each token may attend to.
 
 Node j of level l covers the tokens from j·2^l to (j+1)·2^l − 1; level 0 are the tokens. All nodes
 stand in one sequence, the tokens first and then level by level.

@@ -1,4 +1,4 @@
-"""What stacks share that see a text as a whole: no context, and padding after the tokens.
+"""Common parts of stacks that see whole texts: no context, padding at the end.
 
 Shapes: b batch, n tokens, d width.
 """
