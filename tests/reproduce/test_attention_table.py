@@ -123,6 +123,24 @@ def test_every_row_has_a_recipe_or_a_reason_in_each_column() -> None:
             assert recipe["model"]["encode"]["stack"]["depth"] == scale.depth
 
 
+@pytest.mark.parametrize(
+    ("row", "column", "key", "value"),
+    [
+        ("star", "imdb", "respond.pool", "max"),
+        ("star", "sst5", "respond.pool", "max"),
+        ("binary-tree", "imdb", "encode.stack.output", "root"),
+        ("binary-tree", "sst5", "encode.stack.output", "root"),
+        ("transformer-xl-cache", "perplexity", "encode.memory_length", 512),
+    ],
+)
+def test_rows_read_their_texts_as_their_papers_do(row: str, column: str, key: str, value: object) -> None:
+    """A class comes from relay and maximum, or from the root; a memory is as long as a segment."""
+    part: Any = build_cell_recipe(load_rows()[row], column, load_scale("small"), SourceFolders(Path("data")))["model"]
+    for name in key.split("."):
+        part = part[name]
+    assert part == value
+
+
 def test_all_cells_are_measured_or_have_a_reason(folder: Path, data: Path) -> None:
     result = read(folder)
     assert set(result) == {
