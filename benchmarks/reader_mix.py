@@ -5,8 +5,9 @@ ms-marco-l12 as a Hugging Face folder):
 
     python benchmarks/reader_mix.py pack DATA E5 RANKER carry
 
-makes carry/data, carry/e5-small-0 …, carry/ranker-0 …, of at most --piece MiB, to be copied one by
-one into one folder. There:
+makes carry/questions (encoded for training, and those for measuring), carry/data (SQuAD),
+carry/e5-small-0 …, carry/ms-marco-l12-0 …, of at most --piece MiB, to be copied one by one into one
+folder. There:
 
     python benchmarks/reader_mix.py start carry out       begins in the background, and returns
     python benchmarks/reader_mix.py wait out RESULTS --seconds 560        again until it says done
@@ -16,12 +17,15 @@ that are not there yet. It trains a reader of 12 layers per --seeds side by side
 then one of 6 layers, from its layers and then its answers; then bert-mass with that one's encoder;
 and measures all of them and today's reader by domain. --minutes are those of the readers, of the
 layers, and of the small reader. A run first takes a few steps to learn how many fit into its
-minutes. RESULTS gets the networks in 8 bits, in pieces of 15 MiB (``join`` puts them together), and
-results.tar.gz: figures, predictions and logs. --tiny does everything on the CPU in minutes, with
-few questions and networks of few layers, to see that it works.
+minutes. Beside the small reader one of 12 layers learns from SQuAD alone, for comparison. RESULTS
+gets the networks in 8 bits, in pieces of 15 MiB (``join`` puts them together), and results.tar.gz:
+figures, predictions and logs. --tiny does everything on the CPU in minutes, with few questions and
+networks of few layers, to see that it works.
 """
 
 import argparse
+import gzip
+import io
 import json
 import lzma
 import os
@@ -31,6 +35,7 @@ import tarfile
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -53,36 +58,64 @@ TINY_SOURCES: list[dict[str, Any]] = [
     {"path": "squad/dev-v1.1.json*", "domain": "squad_dev", "split": "test", "max_questions": 40},
 ]
 TINY_DEPTHS = {"reader-12": 2, "reader-6-layers": 1, "reader-6": 1}
-START, RANKER = "e5-small", "ms-marco-l12"
+START, RANKER, SQUAD_ONLY = "e5-small", "ms-marco-l12", "squad-only"
+QUESTIONS_FILE = "questions.xz"
 TENSORS_FILE, MISSING = "weights.safetensors", "missing.json"
 SHARES = {"reader-12": "", "reader-6": "reader-12", "bert-mass": "reader-6"}  # weights of which network
-DATA: dict[str, Any] = {}  # what the parent process has read, for its children: "loaded", "sets"
+DATA: dict[str, Any] = {}  # what the parent process has read, for its children: "loaded", "sets", "is_squad"
 
 
 # Here ------------------------------------------------------------------------------------------
 
 
 def pack(args: argparse.Namespace) -> None:
-    """Pack the data as .xz, and the weights in pieces."""
-    from mnemic.recipe import load_recipe
-
-    target, seen = args.carry / "data", set[Path]()
-    for source in load_recipe("reader-12")["data"]["sources"]:
-        for path in sorted(args.data.glob(source["path"])) if "path" in source else ():
-            if path in seen or path.name.startswith("."):
-                continue
-            seen.add(path)
-            content = path.read_bytes()
-            name = path.relative_to(args.data)
-            if path.suffix == ".gz":
-                import gzip
-
-                content, name = lzma.compress(gzip.decompress(content), preset=9), name.with_suffix(".xz")
-            write_atomically(target / name, content)
+    """Pack the questions and SQuAD's files as .xz, and the weights in pieces."""
+    for path in sorted((args.data / "squad").glob("*-v1.1.json.gz")):
+        content = lzma.compress(gzip.decompress(path.read_bytes()), preset=9)
+        write_atomically(args.carry / "data" / "squad" / f"{path.stem}.xz", content)
+    pack_questions(args)
     for weights, name in ((args.start, START), (args.ranker, RANKER)):
         pack_network(weights, args.carry, name, args.piece * MIB)
     for path in sorted(args.carry.iterdir()):
         print(f"{path}: {sum(file.stat().st_size for file in path.rglob('*') if file.is_file()) / MIB:.1f} MiB")
+
+
+def pack_questions(args: argparse.Namespace) -> None:
+    """Read and encode all questions, and pack them; token ids take two bytes."""
+    import torch
+    from reader_domains import read_evaluation_sets
+
+    from mnemic.data import DATASETS
+    from mnemic.recipe import build, load_recipe
+    from mnemic.train.initialize import start_recipe_from
+
+    sources = [f"data.sources={format_sources(TINY_SOURCES)}"] if args.tiny else []
+    sets = [f"data.folder={args.data}", *sources]
+    recipe = load_recipe("reader-12", sets, change=partial(start_recipe_from, folder=args.start))
+    files = build(DATASETS, recipe["data"])
+    loaded = files.load()._replace(validation=None)
+    articles = [(article.source.path, len(article.examples)) for article in list_articles(files)]
+    pool, train = loaded.train.token_pool, replace(loaded.train, token_pool=torch.empty(0))
+    packed = {
+        "loaded": loaded._replace(train=train), "token_pool": pool.to(torch.uint16), "articles": articles,
+        "sets": read_evaluation_sets("reader-12", sources, str(args.data), 12 if args.tiny else 0),
+    }  # fmt: skip
+    file = io.BytesIO()
+    torch.save(packed, file)
+    write_atomically(args.carry / "questions" / QUESTIONS_FILE, lzma.compress(file.getvalue(), preset=6))
+
+
+def format_sources(sources: list[dict[str, Any]]) -> str:
+    """Format sources as TOML, for an override."""
+    rows = (", ".join(f"{key} = {json.dumps(value)}" for key, value in source.items()) for source in sources)
+    return f"[{', '.join(f'{{ {row} }}' for row in rows)}]"
+
+
+def list_articles(files: Any) -> list[Any]:
+    """List the articles of the training questions, in the order of the dataset."""
+    from mnemic.data.text_tasks.questions import split_answer_lists
+
+    return split_answer_lists(files.articles_by_split["train"])
 
 
 def pack_network(weights: Path, carry: Path, name: str, piece_bytes: int) -> None:
@@ -170,8 +203,8 @@ def run_stages(args: argparse.Namespace) -> None:
 
     torch.set_num_threads(1)  # no threads before the processes fork
     large = [f"reader-12-{seed}" for seed in args.seeds]
+    load_questions(args.carry / "questions" / QUESTIONS_FILE)
     start = wait_for_network(args.carry, START)
-    load_all(args, make_recipe(args, "reader-12", start))
     report(args, f"{len(DATA['loaded'].train)} training questions")
     minutes = args.minutes
     jobs = [partial(train_reader, args, name, start, seed, minutes[0]) for name, seed in zip(large, args.seeds)]
@@ -181,8 +214,11 @@ def run_stages(args: argparse.Namespace) -> None:
     run_jobs(args, {"reader-6-layers": layers})
     wait_for_network(args.carry, RANKER)
     small = partial(train_reader, args, "reader-6", args.out / "reader-6-layers", args.seeds[0], minutes[2])
-    run_jobs(args, {"reader-6": small, "measure-reader-12": partial(measure, args, "reader-12")})
-    names = [large[0], "reader-6", "reader"]
+    twin = partial(train_reader, args, SQUAD_ONLY, start, args.seeds[0], minutes[0] / 2)
+    run_jobs(
+        args, {"reader-6": small, SQUAD_ONLY: twin, "measure-reader-12": partial(measure, args, "reader-12")}
+    )
+    names = [large[0], "reader-6", SQUAD_ONLY, "reader"]
     last_jobs = {f"measure-{name}": partial(measure, args, name) for name in names}
     run_jobs(args, last_jobs | {"bert-mass": partial(train_bert_mass, args)})
     figures = {name: json.loads((args.out / f"{name}.json").read_text()) for name in ["reader-12", *names]}
@@ -200,32 +236,21 @@ def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, A
     if args.tiny:
         sets += [*TINY, f"model.encode.stack.depth={TINY_DEPTHS[name]}"]
     recipe = load_recipe(name, [*sets, *args.sets], change=partial(start_recipe_from, folder=start))
-    if args.tiny:
-        recipe = override(recipe, "data.sources", TINY_SOURCES)
     if "teacher" in recipe:
         folders = {"reader-6": [args.out / "reader-12", args.carry / RANKER]}.get(name, [args.out / "reader-12"])
         recipe = override(recipe, "teacher.folder", [str(folder) for folder in folders])
     return recipe
 
 
-def load_all(args: argparse.Namespace, recipe: dict[str, Any]) -> None:
-    """Read the training data and the evaluation sets, unless they are read."""
-    from reader_domains import read_evaluation_sets
+def load_questions(path: Path) -> None:
+    """Load the training data and the evaluation sets."""
+    import torch
 
-    from mnemic.data import DATASETS
-    from mnemic.recipe import build
-
-    if DATA:
-        return
-    DATA["loaded"] = build(DATASETS, recipe["data"]).load()
-    sources = [f"data.sources={format_sources(TINY_SOURCES)}"] if args.tiny else []
-    DATA["sets"] = read_evaluation_sets("reader-12", sources, str(args.carry / "data"), 12 if args.tiny else 0)
-
-
-def format_sources(sources: list[dict[str, Any]]) -> str:
-    """Format sources as TOML, for an override."""
-    rows = (", ".join(f"{key} = {json.dumps(value)}" for key, value in source.items()) for source in sources)
-    return f"[{', '.join(f'{{ {row} }}' for row in rows)}]"
+    packed = torch.load(io.BytesIO(lzma.decompress(path.read_bytes())), weights_only=False)  # our own file
+    loaded = packed["loaded"]
+    train = replace(loaded.train, token_pool=packed["token_pool"].long())
+    is_squad = [path.startswith("squad/") for path, count in packed["articles"] for _ in range(count)]
+    DATA.update(loaded=loaded._replace(train=train), sets=packed["sets"], is_squad=torch.tensor(is_squad))
 
 
 def encode_sets(args: argparse.Namespace) -> None:
@@ -247,7 +272,10 @@ def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, mi
     from mnemic.recipe import override
 
     recipe = make_recipe(args, name if name in TINY_DEPTHS else "reader-12", start)
-    training.load_data = lambda recipe: DATA["loaded"]._replace(train=change_mix(recipe["data"]))
+    train = change_mix(recipe["data"])
+    if name == SQUAD_ONLY:
+        train = replace(train, weights=DATA["is_squad"].float())
+    training.load_data = lambda recipe: DATA["loaded"]._replace(train=train)
     training.calibrate_no_answer = lambda network, dataset: Calibration(1.0, 0.0)  # later, on all domains
     num_probe = TINY_STEPS if args.tiny else PROBE_STEPS
     probe = override(override(recipe, "train.steps", num_probe), "train.epochs", 1000)
@@ -267,14 +295,12 @@ def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, mi
         if step.row is not None:
             row = step.row
             print(f"{row['step']}/{step.total_steps} loss {row['loss']:.4f} {row.get('losses')}", flush=True)
-    if name == "reader-6":
+    if name in ("reader-6", SQUAD_ONLY):
         save_int8(args, name)
 
 
 def change_mix(data: dict[str, Any]) -> Any:
     """Return the training set with the articles and passages per batch of a recipe's data."""
-    from dataclasses import replace
-
     train = DATA["loaded"].train
     mix = train.mix._replace(
         num_articles=data["articles"],
@@ -437,6 +463,7 @@ def main() -> None:
     command.add_argument("start", type=Path, help="a Hugging Face folder")
     command.add_argument("ranker", type=Path, help="a Hugging Face folder with a classification head")
     command.add_argument("carry", type=Path)
+    command.add_argument("--tiny", action="store_true", help="few questions, for run --tiny")
     command.add_argument("--piece", type=int, default=29, help="MiB of weights per piece")
     command.set_defaults(action=pack)
     for name, action in (("run", run), ("start", start)):
