@@ -215,9 +215,7 @@ def run_stages(args: argparse.Namespace) -> None:
     wait_for_network(args.carry, RANKER)
     small = partial(train_reader, args, "reader-6", args.out / "reader-6-layers", args.seeds[0], minutes[2])
     twin = partial(train_reader, args, SQUAD_ONLY, start, args.seeds[0], minutes[0] / 2)
-    run_jobs(
-        args, {"reader-6": small, SQUAD_ONLY: twin, "measure-reader-12": partial(measure, args, "reader-12")}
-    )
+    run_jobs(args, {"reader-6": small, SQUAD_ONLY: twin, "measure-reader-12": partial(measure, args, "reader-12")})
     names = [large[0], "reader-6", SQUAD_ONLY, "reader"]
     last_jobs = {f"measure-{name}": partial(measure, args, name) for name in names}
     run_jobs(args, last_jobs | {"bert-mass": partial(train_bert_mass, args)})
