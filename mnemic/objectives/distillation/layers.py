@@ -31,7 +31,8 @@ class LayersLoss(nn.Module):
     Labels are not used. Where we differ from the authors' code: only real tokens count, not
     padding; each token counts alike, with the mean over the tokens it sees and over heads; the
     matrix has no bias, as in the paper. Without ``attention`` a packed row stays packed, which is
-    faster; of a batch with windows of retrieval only those are read that answers are read in.
+    faster. Of a batch with windows of retrieval only those are read that answers are read in,
+    unless ``retrieval`` is set: the student of an embedder learns its states of questions and texts.
     """
 
     needs_teacher = True
@@ -45,19 +46,22 @@ class LayersLoss(nn.Module):
         attention: float = 1.0,
         hidden: float = 1.0,
         embeddings: float = 1.0,
+        retrieval: bool = False,
         teachers: Sequence[nn.Module] = (),
         network: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.weights = {"attention": attention, "hidden": hidden, "embeddings": embeddings}
         check_weights(self.weights)
+        self.retrieval = retrieval
         if network is not None:
             self.teachers: tuple[Any, ...] = tuple(teachers)  # in a tuple they are no part of this module
             check_layers(network, self.teachers, compares_attention=attention > 0)
             self.projection = make_projection(network, self.teachers[0])
 
     def forward(self, network: Any, batch: Any, carried: CarriedState | None = None) -> Loss:
-        tokens = read_tokens(batch) if self.weights["attention"] else read_packed_tokens(batch)
+        read = read_tokens if self.weights["attention"] else read_packed_tokens
+        tokens = read(batch, retrieval=self.retrieval)
         encode, teacher = network.encode, self.teachers[0].encode
         with torch.no_grad():
             teacher_states = compute_layers(teacher, tokens)
@@ -95,20 +99,25 @@ class WindowTokens(NamedTuple):
         return self.mask[:, None, None]
 
 
-def read_packed_tokens(batch: Any) -> WindowTokens:
+def select_inputs(batch: Any, retrieval: bool) -> Any:
+    """Return the windows of a batch of texts: all, or those that answers are read in."""
+    return batch.inputs if retrieval else getattr(batch, "reading_inputs", batch.inputs)
+
+
+def read_packed_tokens(batch: Any, *, retrieval: bool = False) -> WindowTokens:
     """Return the tokens of a batch; packed windows stay packed."""
-    inputs = getattr(batch, "reading_inputs", getattr(batch, "inputs", None))
+    inputs = select_inputs(batch, retrieval) if hasattr(batch, "inputs") else None
     if inputs is None or not isinstance(inputs.mask, PackedMask):
-        return read_tokens(batch)
+        return read_tokens(batch, retrieval=retrieval)
     is_real = torch.ones_like(inputs.tokens, dtype=torch.bool)
     return WindowTokens(inputs.tokens, is_real, inputs.segment_ids, inputs.mask, inputs.positions)
 
 
-def read_tokens(batch: Any) -> WindowTokens:
+def read_tokens(batch: Any, *, retrieval: bool = False) -> WindowTokens:
     """Return the tokens of a batch of texts or sequences; packed windows are padded."""
     if not hasattr(batch, "inputs"):  # sequences of a corpus, without masked words
         return WindowTokens(batch.tokens, batch.mask, batch.segments)
-    inputs = getattr(batch, "reading_inputs", batch.inputs)
+    inputs = select_inputs(batch, retrieval)
     if not isinstance(inputs.mask, PackedMask):
         return WindowTokens(inputs.tokens, inputs.mask, inputs.segment_ids)
     starts = inputs.mask.cu_seqlens.long()
