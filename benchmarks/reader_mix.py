@@ -15,7 +15,9 @@ folder. There:
 ``start`` takes the options of ``run``, which does the same in the foreground, and waits for pieces
 that are not there yet. It trains a reader of 12 layers per --seeds side by side and averages them;
 then one of 6 layers, from its layers and then its answers; then bert-mass with that one's encoder;
-and measures all of them and today's reader by domain. --minutes are those of the readers, of the
+and measures all of them and today's reader by domain. ``refine`` trains the small reader on, from
+carry/reader-6 with carry/reader-12 as its teacher, once carry/ready is there, then bert-mass with
+it: out/int8 has both. --minutes are those of the readers, of the
 layers, and of the small reader. A run first takes a few steps to learn how many fit into its
 minutes. Beside the small reader one of 12 layers learns from SQuAD alone, for comparison. RESULTS
 gets the networks in 8 bits, in pieces of 15 MiB (``join`` puts them together), and results.tar.gz:
@@ -57,8 +59,8 @@ TINY_SOURCES: list[dict[str, Any]] = [
     {"documents": 8, "split": "validation", "standalone": False},
     {"path": "squad/dev-v1.1.json*", "domain": "squad_dev", "split": "test", "max_questions": 40},
 ]
-TINY_DEPTHS = {"reader-12": 2, "reader-6-layers": 1, "reader-6": 1}
-START, RANKER, SQUAD_ONLY = "e5-small", "ms-marco-l12", "squad-only"
+TINY_DEPTHS = {"reader-12": 2, "reader-6-layers": 1, "reader-6": 1, "reader-small": 1}
+START, RANKER, SQUAD_ONLY, SMALL = "e5-small", "ms-marco-l12", "squad-only", "reader-small"
 QUESTIONS_FILE = "questions.xz"
 TENSORS_FILE, MISSING = "weights.safetensors", "missing.json"
 SHARES = {"reader-12": "", "reader-6": "reader-12", "bert-mass": "reader-6"}  # weights of which network
@@ -190,7 +192,7 @@ def run(args: argparse.Namespace) -> None:
     """Train, quantize and measure everything; write out/done or out/failed at the end."""
     args.out.mkdir(parents=True, exist_ok=True)
     try:
-        run_stages(args)
+        refine_stages(args) if args.command == "refine" else run_stages(args)
     except BaseException:
         (args.out / "failed").write_text(traceback.format_exc(), encoding="utf-8")
         raise
@@ -225,6 +227,20 @@ def run_stages(args: argparse.Namespace) -> None:
     report(args, "done")
 
 
+def refine_stages(args: argparse.Namespace) -> None:
+    """Train the small reader on from carry/reader-6 and carry/reader-12, then bert-mass with it."""
+    import torch
+
+    torch.set_num_threads(1)
+    load_questions(args.carry / "questions" / QUESTIONS_FILE)
+    while not (args.carry / "ready").exists():
+        time.sleep(0.2)
+    small = partial(train_reader, args, SMALL, args.carry / "reader-6", args.seeds[0], args.minutes[0])
+    run_jobs(args, {SMALL: small, "encode": partial(encode_sets, args)})
+    run_jobs(args, {"bert-mass": partial(train_bert_mass, args), f"measure-{SMALL}": partial(measure, args, SMALL)})
+    report(args, "done")
+
+
 def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, Any]:
     """Load a recipe with its data, start and the options of the command line."""
     from mnemic.recipe import load_recipe, override
@@ -235,7 +251,8 @@ def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, A
         sets += [*TINY, f"model.encode.stack.depth={TINY_DEPTHS[name]}"]
     recipe = load_recipe(name, [*sets, *args.sets], change=partial(start_recipe_from, folder=start))
     if "teacher" in recipe:
-        folders = {"reader-6": [args.out / "reader-12", args.carry / RANKER]}.get(name, [args.out / "reader-12"])
+        large = args.carry / "reader-12" if args.command == "refine" else args.out / "reader-12"
+        folders = {"reader-6": [large, args.carry / RANKER]}.get(name, [large])
         recipe = override(recipe, "teacher.folder", [str(folder) for folder in folders])
     return recipe
 
@@ -248,7 +265,7 @@ def load_questions(path: Path) -> None:
     loaded = packed["loaded"]
     train = replace(loaded.train, token_pool=packed["token_pool"].long())
     is_squad = [path.startswith("squad/") for path, count in packed["articles"] for _ in range(count)]
-    DATA.update(loaded=loaded._replace(train=train, validation=()), sets=packed["sets"], is_squad=torch.tensor(is_squad))
+    DATA.update(loaded=loaded._replace(train=train, validation=()), articles=packed["articles"], sets=packed["sets"], is_squad=torch.tensor(is_squad))
 
 
 def encode_sets(args: argparse.Namespace) -> None:
@@ -271,6 +288,7 @@ def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, mi
 
     recipe = make_recipe(args, name if name in TINY_DEPTHS else "reader-12", start)
     train = change_mix(recipe["data"])
+    print(f"{float(train.weights.sum()):.0f} questions an epoch", flush=True)
     if name == SQUAD_ONLY:
         train = replace(train, weights=DATA["is_squad"].float())
     training.load_data = lambda recipe: DATA["loaded"]._replace(train=train)
@@ -293,19 +311,24 @@ def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, mi
         if step.row is not None:
             row = step.row
             print(f"{row['step']}/{step.total_steps} loss {row['loss']:.4f} {row.get('losses')}", flush=True)
-    if name in ("reader-6", SQUAD_ONLY):
+    if name in ("reader-6", SMALL, SQUAD_ONLY):
         save_int8(args, name)
 
 
 def change_mix(data: dict[str, Any]) -> Any:
-    """Return the training set with the articles and passages per batch of a recipe's data."""
+    """Return the training set with a recipe's weights of sources, articles and passages."""
+    import torch
+
     train = DATA["loaded"].train
     mix = train.mix._replace(
         num_articles=data["articles"],
         texts_per_article=data["passages"],
         questions_per_text=data["questions_per_passage"],
     )
-    return replace(train, mix=mix)
+    weights = {source.get("path", ""): source.get("weight", 1.0) for source in reversed(data["sources"])}
+    counts = torch.tensor([count for _, count in DATA["articles"]])
+    by_article = torch.tensor([weights.get(path, 1.0) for path, _ in DATA["articles"]])
+    return replace(train, mix=mix, weights=by_article.repeat_interleave(counts))
 
 
 def average(args: argparse.Namespace, names: list[str]) -> None:
@@ -339,7 +362,8 @@ def train_bert_mass(args: argparse.Namespace) -> None:
             *(f"phases.{number}.train.segments=2" for number in range(4)),
             *(f"phases.{number}.train.batch=2" for number in range(4)),
         ]  # fmt: skip
-    change = partial(start_recipe_from, folder=args.out / "int8" / "reader-6")
+    small = SMALL if args.command == "refine" else "reader-6"
+    change = partial(start_recipe_from, folder=args.out / "int8" / small)
     recipe = load_recipe("bert-mass-articles", sets, change=change)
     for step in fit(recipe, args.out / "bert-mass", seed=0, device=args.device):
         if step.row is not None:
@@ -360,7 +384,7 @@ def measure(args: argparse.Namespace, name: str) -> None:
     checkpoint = load_checkpoint(folder if folder.is_dir() else name)
     sets = torch.load(args.out / "sets.pt", weights_only=False)  # our own file
     figures = measure_reader(checkpoint, sets, device, args.out / f"{name}.jsonl.gz")
-    if not args.tiny and name in ("reader-6", "reader", "reader-12"):
+    if not args.tiny and name in ("reader-6", SMALL, "reader", "reader-12"):
         data = {"kind": "retrieval", "folder": str(args.carry / "data" / "squad")}
         figures["squad"] = measure_squad(checkpoint, data, device)
     write_atomically(args.out / f"{name}.json", json.dumps(figures, indent=1).encode())
@@ -464,12 +488,12 @@ def main() -> None:
     command.add_argument("--tiny", action="store_true", help="few questions, for run --tiny")
     command.add_argument("--piece", type=int, default=29, help="MiB of weights per piece")
     command.set_defaults(action=pack)
-    for name, action in (("run", run), ("start", start)):
+    for name, action in (("run", run), ("refine", run), ("start", start)):
         command = commands.add_parser(name)
         command.add_argument("carry", type=Path)
         command.add_argument("out", type=Path)
         command.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-        command.add_argument("--minutes", type=float, nargs=3, default=[6.0, 2.3, 6.0])
+        command.add_argument("--minutes", type=float, nargs="+", default=[6.0, 2.3, 6.0])
         command.add_argument("--set", action="append", default=[], dest="sets", metavar="KEY=VALUE")
         command.add_argument("--device", default="cuda")
         command.add_argument("--tiny", action="store_true", help="on the CPU, in minutes")
