@@ -1,13 +1,14 @@
 """Measure the confidence of a memory's answers in many domains, and fit its weights to all.
 
-    python benchmarks/domain_confidence.py QA --out out/confidence [--questions 150]
-        [--reader DIR] [--squad SQUAD]
+    python benchmarks/domain_confidence.py DATA --out out/confidence [--questions 150]
+        [--reader DIR] [--recipe reader-12]
 
-QA is a folder of files of questions (one JSON object per line). Of each file some texts are drawn,
-the same in every run: of a training file a tenth (by a hash of the text), so that a reader may
-learn from the rest. Two memories are made, one of every other text of all domains, one of the rest;
-every question is asked of both. So half of the questions have no answer there, and more where a
-file has questions without an answer.
+DATA has ``squad`` and ``qa``. Of each domain some texts are drawn, the same in every run, of those
+that the recipe's ``data.sources`` hold out, so that its reader has not learned from them; and some
+of those that have hard questions (``hard``: SQuAD's articles with answerable and unanswerable
+ones). Two memories are made, one of every other text of all domains, one of the rest; every
+question is asked of both. So half of the questions have no answer there, and more where a domain
+has questions without an answer.
 
 Three confidences are compared, all on texts that were not used to fit them: the shipped weights,
 weights fitted to the first half of the texts of all domains and tested on the second, and the
@@ -28,12 +29,12 @@ from typing import Any, NamedTuple
 
 from fit_confidence import choose_answer, fit_confidence, gather_offers, judge_cases
 from memory_answers import JudgedAnswer
+from reader_domains import read_evaluation_sets
 
 from mnemic import Memory
 from mnemic.checkpoint.shipped import READERS
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.evaluate.intervals import wilson_interval
-from mnemic.reproduce.domains_table import has_questions, read_domain
 from mnemic.store.answer.confidence import FITTED, MIN_CONFIDENCE, ConfidenceModel
 
 NUM_BINS, SURE = 10, 0.8
@@ -53,25 +54,33 @@ def hash_text(text: str) -> int:
     return int.from_bytes(sha256(text.encode()).digest()[:8])
 
 
-def draw_questions(file: Path, num_questions: int, max_texts: int) -> list[QuestionExample]:
-    """Draw questions about some texts of a file; of a training file those of its held-out tenth."""
+def draw_questions(examples: Sequence[QuestionExample], num_questions: int, max_texts: int) -> list[QuestionExample]:
+    """Draw questions about some texts of a domain."""
     by_text = defaultdict(list)
-    for example in read_domain(file):
-        if "train" not in file.name or hash_text(example.text) % 10 == 0:
-            by_text[example.text].append(example)
+    for example in examples:
+        by_text[example.text].append(example)
     texts = sorted(by_text, key=hash_text)[:max_texts]
     questions = [example for text in texts for example in by_text[text]]
     return random.Random(0).sample(questions, min(num_questions, len(questions)))
+
+
+def read_domains(args: argparse.Namespace) -> dict[str, list[QuestionExample]]:
+    """Read the held-out questions by domain, and the hard ones."""
+    sets = read_evaluation_sets(args.recipe, [], str(args.data), 0)
+    domains: dict[str, list[QuestionExample]] = defaultdict(list, hard=sets["hard"])
+    for example in sets["validation"]:
+        domains[example.domain].append(example)
+    return domains
 
 
 def gather_domain_cases(args: argparse.Namespace) -> Iterator[Case]:
     """Ask every question of both memories; yield the reader's candidates with their features."""
     questions: list[DomainQuestion] = []
     numbers: dict[str, int] = {}
-    for file in filter(has_questions, sorted(args.qa.glob("*.jsonl*"))):
-        for example in draw_questions(file, args.questions, args.texts):
+    for domain, examples in sorted(read_domains(args).items()):
+        for example in draw_questions(examples, args.questions, args.texts):
             number = numbers.setdefault(example.text, len(numbers))
-            questions.append(DomainQuestion(file.name.split(".")[0], number, example))
+            questions.append(DomainQuestion(domain, number, example))
     for parity in (0, 1):
         folder = args.out / f"texts-{parity}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -116,11 +125,12 @@ def summarize_domain(answers: Sequence[tuple[Case, JudgedAnswer]], threshold: fl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("qa", type=Path)
+    parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--questions", type=int, default=150, help="of each file")
-    parser.add_argument("--texts", type=int, default=60, help="of each file")
+    parser.add_argument("--questions", type=int, default=150, help="of each domain")
+    parser.add_argument("--texts", type=int, default=60, help="of each domain")
     parser.add_argument("--reader", default=READERS[0], help="the folder of another reader")
+    parser.add_argument("--recipe", default="reader-12", help="whose data.sources say what is held out")
     parser.add_argument("--threshold", type=float, default=MIN_CONFIDENCE)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)

@@ -1,20 +1,22 @@
 """Measure how well embedders find the text of a question in other domains than Wikipedia.
 
     python benchmarks/finding_domains.py pack DATA pools.json.xz
-    python benchmarks/finding_domains.py measure pools.json.xz runs/reader-6 reader minilm bge-small=first
+    python benchmarks/finding_domains.py measure pools.json.xz reader-small minilm bge-small=first
 
-DATA has ``squad`` and ``qa``. ``pack`` writes the questions that the recipe ``reader-12`` holds out,
-with the texts to search, which ``measure`` needs alone: ``medquad`` and ``dstc9`` (the held-out half
-of the pairs; the entity stands before the question, equal answers are one text) and ``nq`` (held-out
-questions, among the texts of all). A model is a shipped network, a checkpoint, ``minilm`` or a
-Hugging Face folder; ``=first`` takes the state of its first token instead of the mean, and a text
-after another ``=`` is put before questions, one after a third before texts. Texts are cut to 384
-tokens. A checkpoint is measured by passages and by their nearest sentence (``keys``).
+DATA has ``squad`` and ``qa``. ``pack`` writes the questions that the recipe ``reader-12`` holds
+out, with the texts to search, which ``measure`` needs alone: ``medquad`` and ``dstc9`` (the
+held-out half of the pairs; the entity stands before the question, equal answers are one text) and
+``nq`` (held-out questions, among the texts of all). A model is a shipped network, a checkpoint,
+``minilm`` or a Hugging Face folder; ``=first`` takes the state of its first token instead of the
+mean, and a text after another ``=`` is put before questions, one after a third before texts. Texts
+are cut to 384 tokens. A checkpoint is measured by passages and by nearest sentences (``keys``).
+--texts draws so many texts of a pool, with their questions, for a machine without a GPU.
 """
 
 import argparse
 import json
 import lzma
+import random
 import time
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,18 @@ def make_pool(asked: list[Any], searched: list[Any]) -> dict[str, Any]:
     return {"questions": [example.question for example in asked], "texts": [*texts.values()], "gold": gold}
 
 
+def draw_pool(pool: dict[str, Any], num_texts: int) -> dict[str, Any]:
+    """Draw texts of a pool, the same ones in every run, and keep the questions about them."""
+    numbers = random.Random(0).sample(range(len(pool["texts"])), min(num_texts, len(pool["texts"])))
+    order = {number: rank for rank, number in enumerate(numbers)}
+    pairs = [(question, order[gold]) for question, gold in zip(pool["questions"], pool["gold"]) if gold in order]
+    return {
+        "questions": [question for question, _ in pairs],
+        "texts": [pool["texts"][number] for number in numbers],
+        "gold": [gold for _, gold in pairs],
+    }
+
+
 def measure(args: argparse.Namespace) -> None:
     """Print recall of each model in each pool."""
     pools = json.loads(lzma.decompress(args.pools.read_bytes()))
@@ -74,7 +88,8 @@ def measure(args: argparse.Namespace) -> None:
     report: dict[str, Any] = {}
     for spec in args.models:
         name, pooling, query_prefix, text_prefix = (*spec.split("="), "", "", "")[:4]
-        for pool_name, pool in pools.items():
+        for pool_name, whole_pool in pools.items():
+            pool = draw_pool(whole_pool, args.texts) if args.texts else whole_pool
             rows = slice(0, args.limit or None)
             questions = [query_prefix + text for text in pool["questions"][rows]]
             texts = [text_prefix + text for text in pool["texts"]]
@@ -155,6 +170,7 @@ def main() -> None:
     command.add_argument("pools", type=Path)
     command.add_argument("models", nargs="+")
     command.add_argument("--limit", type=int, default=0, help="questions of each pool; 0: all")
+    command.add_argument("--texts", type=int, default=0, help="texts drawn of each pool; 0: all")
     command.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     command.add_argument("--out", type=Path)
     command.set_defaults(action=measure)

@@ -265,7 +265,8 @@ def load_questions(path: Path) -> None:
     loaded = packed["loaded"]
     train = replace(loaded.train, token_pool=packed["token_pool"].long())
     is_squad = [path.startswith("squad/") for path, count in packed["articles"] for _ in range(count)]
-    DATA.update(loaded=loaded._replace(train=train, validation=()), articles=packed["articles"], sets=packed["sets"], is_squad=torch.tensor(is_squad))
+    loaded = loaded._replace(train=train, validation=())
+    DATA.update(loaded=loaded, articles=packed["articles"], sets=packed["sets"], is_squad=torch.tensor(is_squad))
 
 
 def encode_sets(args: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ from mnemic.checkpoint.shipped import WEIGHTS
 from mnemic.data import DATASETS
 from mnemic.data.contract import Split
 from mnemic.data.text_tasks.examples import QuestionExample
-from mnemic.data.text_tasks.retrieval import ArticleFiles
+from mnemic.data.text_tasks.questions import QuestionArticles
 from mnemic.files import read_json
 from mnemic.recipe import build
 
@@ -36,11 +36,18 @@ class Squad(NamedTuple):
 
 
 def read_squad(folder: Path) -> Squad:
-    """Read SQuAD's train and dev files, split as for the shipped reader."""
+    """Read SQuAD's train and dev files, split as for the shipped readers.
+
+    The questions that those were trained on decide the split: the folder of ``folder`` has ``qa``.
+    """
     recipe = read_json(WEIGHTS / "reader" / "recipe.json")["recipe"]
-    files = build(DATASETS, recipe["data"] | {"folder": str(folder)})
-    assert isinstance(files, ArticleFiles)
-    return Squad({name: files.read_split(split) for name, split in SPLITS.items()})
+    files = build(DATASETS, recipe["data"] | {"folder": str(folder.resolve().parent)})
+    assert isinstance(files, QuestionArticles)
+    articles = {
+        name: [article.examples for article in files.articles_by_split[split] if "squad/" in article.source.path]
+        for name, split in SPLITS.items()
+    }
+    return Squad(articles)
 
 
 def fill_memory(memory: Memory, squad: Squad, splits: Iterable[str] = SPLITS) -> None:

@@ -47,7 +47,7 @@ def main() -> int:
     for role in ("model", "against"):
         if name := getattr(args, role):
             checkpoint = load_checkpoint(name)
-            data = checkpoint.recipe["data"] | {"folder": args.data}
+            data = {"kind": "retrieval", "folder": args.data}
             report[role] = {"name": name} | measure_squad(
                 checkpoint, data, device, part=args.part, num_articles=args.articles, precision=args.precision
             )

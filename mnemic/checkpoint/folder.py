@@ -90,7 +90,9 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, quantize: bool = Fa
         metadata["labels"] = checkpoint.labels
     if share_with:
         shared_path = shared_weights.find_shipped_file(share_with, WEIGHTS)
-        weights = shared_weights.drop_shared_weights(weights, read_tensors(shared_path))
+        shared_folder = shared_path.parent
+        own, shared = read_stored_weights(shared_folder, read_metadata(shared_folder / RECIPE))
+        weights = shared_weights.drop_shared_weights(weights, shared | own)
         metadata["shared"] = {"network": share_with, "weights": hash_file(shared_path)}
     write_json(new_folder / RECIPE, metadata)
     write_tensors(new_folder / WEIGHTS, (quantize_weights if quantize else dict)(weights))
@@ -150,9 +152,7 @@ def build_for_weights(folder: Path, metadata: Mapping[str, Any]) -> tuple[Any, d
 
     Shared weights come from a shipped network.
     """
-    weights, shared = read_tensors(folder / WEIGHTS), dict[str, Tensor]()
-    if "shared" in metadata:
-        shared = read_tensors(shared_weights.find_shared_weights(metadata["shared"], folder, WEIGHTS))
+    weights, shared = read_stored_weights(folder, metadata)
     check_sizes(metadata["sizes"], {**shared, **weights}, folder / RECIPE)
     num_weights = sum(weight.numel() for weight in {**shared, **weights}.values())
     build = partial(build_model, metadata["recipe"]["model"], metadata["sizes"])
@@ -161,6 +161,16 @@ def build_for_weights(folder: Path, metadata: Mapping[str, Any]) -> tuple[Any, d
     weights = {name: shared[name] for name in expected if name in shared} | weights
     check_shapes(expected, weights, folder / WEIGHTS)
     return network, weights
+
+
+def read_stored_weights(folder: Path, metadata: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Read a checkpoint's own weights, and those of the shipped networks that it shares."""
+    weights = read_tensors(folder / WEIGHTS)
+    if "shared" not in metadata:
+        return weights, {}
+    shared_folder = shared_weights.find_shared_weights(metadata["shared"], folder, WEIGHTS).parent
+    own, shared = read_stored_weights(shared_folder, read_metadata(shared_folder / RECIPE))
+    return weights, shared | own
 
 
 def check_sizes(sizes: Mapping[str, Any], weights: Mapping[str, Tensor], path: Path) -> None:

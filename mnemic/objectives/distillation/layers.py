@@ -32,7 +32,7 @@ class LayersLoss(nn.Module):
     padding; each token counts alike, with the mean over the tokens it sees and over heads; the
     matrix has no bias, as in the paper. Without ``attention`` a packed row stays packed, which is
     faster. Of a batch with windows of retrieval only those are read that answers are read in,
-    unless ``retrieval`` is set: the student of an embedder learns its states of questions and texts.
+    unless ``retrieval`` is set: then an embedder's states of questions and texts are learned, too.
     """
 
     needs_teacher = True

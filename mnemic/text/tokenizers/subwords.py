@@ -157,7 +157,8 @@ class SubwordTokenizer:
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json``, which Hugging Face tools read as well."""
-        write_tokenizer_file(folder, self._content)
+        content = json.dumps(json.loads(self._content), ensure_ascii=False, separators=(",", ":"))
+        write_tokenizer_file(folder, content)  # two thirds of the indented form
 
     def _role_id(self, role: str) -> int:
         """Return the id of a special token by its role; ValueError if there is none."""
