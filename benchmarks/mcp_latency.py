@@ -73,7 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=200)
     parser.add_argument("--sentences", type=int, default=40)
-    parser.add_argument("--embedder", default="reader")
+    parser.add_argument("--embedder", default="reader-small")
     warnings.simplefilter("ignore", MCPDeprecationWarning)  # a newer protocol has no ping
     anyio.run(run_benchmark, parser.parse_args())
 

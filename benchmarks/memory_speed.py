@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from mnemic import Memory
+from mnemic.checkpoint.shipped import EMBEDDERS, READERS
 from mnemic.store import AskOptions, Embedder, SQLiteStore
 from mnemic.store.answer.ask import answer_question
 from mnemic.store.answer.reader import resolve_reader
@@ -221,7 +222,7 @@ def measure_store(path: Path, model: EmbeddingModel, size: int, args: argparse.N
     report["hybrid"], _ = time_queries(
         lambda query: read_hop(store, FixedEmbedder(model, query.vector), query.text), queries
     )
-    network, reader = resolve_embedder("reader"), resolve_reader("reader")
+    network, reader = resolve_embedder(EMBEDDERS[0]), resolve_reader(READERS[0])
     assert network is not None
 
     def answer(query: Query) -> Any:

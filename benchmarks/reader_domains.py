@@ -95,6 +95,7 @@ def measure_reader(
             for row, case, answer, span in zip(examples, cases, answers, spans)
         ]
     if predictions is not None:
+        predictions.parent.mkdir(parents=True, exist_ok=True)
         with gzip.open(predictions, "wt", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
     return report

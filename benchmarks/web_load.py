@@ -212,7 +212,7 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=2_000)
     parser.add_argument("--idle", type=int, default=0)
     parser.add_argument("--embedder", default="hashed-ngrams")
-    parser.add_argument("--reader", default="reader")
+    parser.add_argument("--reader", default="reader-small")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         memory = Path(folder, "load.db")

@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--visits", type=int, default=20)
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--passages", type=int, default=1000)
-    parser.add_argument("--embedder", default="reader", help="hashed-ngrams fills a large memory in no time")
+    parser.add_argument("--embedder", default="reader-small", help="hashed-ngrams fills a large memory in no time")
     options = parser.parse_args()
     home = tempfile.TemporaryDirectory()
     with home, serve_page(Path(home.name), "--embedder", options.embedder) as page, sync_playwright() as playwright:

@@ -92,8 +92,10 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, quantize: bool = Fa
         shared_path = shared_weights.find_shipped_file(share_with, WEIGHTS)
         shared_folder = shared_path.parent
         own, shared = read_stored_weights(shared_folder, read_metadata(shared_folder / RECIPE))
-        weights = shared_weights.drop_shared_weights(weights, shared | own)
-        metadata["shared"] = {"network": share_with, "weights": hash_file(shared_path)}
+        unshared = shared_weights.drop_shared_weights(weights, shared | own)
+        digest = shared_weights.hash_tensors({name: weights[name] for name in weights if name not in unshared})
+        metadata["shared"] = {"network": share_with, "weights": hash_file(shared_path), "tensors": digest}
+        weights = unshared
     write_json(new_folder / RECIPE, metadata)
     write_tensors(new_folder / WEIGHTS, (quantize_weights if quantize else dict)(weights))
     checkpoint.tokenizer.save(new_folder)

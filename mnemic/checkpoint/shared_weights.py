@@ -2,10 +2,12 @@
 
 A BERT with a memory may start from the shipped reader's encoder and freeze it (``train.frozen``).
 Of such a network only the other weights are stored, with the name of the shipped network and the
-SHA-256 of its weights file: with other weights it would be another network.
+SHA-256 of its weights file: with other weights it would be another network. The SHA-256 of the
+tensors that are shared tells whether it still is the same one after the shipped network changed.
 """
 
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +38,18 @@ def drop_shared_weights(weights: Mapping[str, Tensor], shared: Mapping[str, Tens
     return unshared
 
 
+def hash_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of named tensors: their names, types, shapes and values."""
+    digest = sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)} ".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
 def find_shared_weights(reference: Any, path: Path, filename: str) -> Path:
     """Find the shipped weights that a checkpoint at ``path`` refers to, and verify them."""
-    if not isinstance(reference, dict) or reference.keys() != {"network", "weights"}:
+    if not isinstance(reference, dict) or reference.keys() - {"tensors"} != {"network", "weights"}:
         raise CheckpointError(
             f"{path} refers to shared weights by {reference!r}, not by a network and its SHA-256: "
             "use the mnemic that wrote it"

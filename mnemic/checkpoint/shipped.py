@@ -14,10 +14,10 @@ from mnemic.recipe.migrate import migrate_recipe
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 CARD = "card.json"
-READERS = ("reader",)  # that answer from a memory of documents; the first is the default
-EMBEDDERS = ("reader",)  # that embed its passages; the first is that of a new memory
-MAX_NETWORK_BYTES = 24_000_000  # per network
-MAX_TOTAL_BYTES = 28_000_000  # of all shipped networks together
+READERS = ("reader", "reader-small")  # that answer from a memory of documents; the first is the default
+EMBEDDERS = ("reader-small",)  # that embed its passages; the first is that of a new memory
+MAX_NETWORK_BYTES = 34_500_000  # per network
+MAX_TOTAL_BYTES = 52_000_000  # of all shipped networks together
 
 
 def list_networks() -> list[str]:

@@ -38,21 +38,21 @@ def test_another_text_is_refused() -> None:
         model.ask(state, ASKED, text=[FIRST, SECOND])
 
 
-SIGNED = "Anna Berg signed the contract on 3 May"
-PAID = "and the firm of Holt paid 900 euros to Peter Lund."
+FIRST_LINE = "The tower of Harlow was designed by Anna"
+SECOND_LINE = "Berg, and it was opened in 1902."
 
 
 def test_words_stand_in_one_sentence_and_never_run_over_a_seam() -> None:
     """Read as one text these two give words of both, which stand nowhere."""
-    question = "Who signed and paid?"
-    text = f"{SIGNED} {PAID}"
+    question = "Who designed the tower?"
+    text = f"{FIRST_LINE} {SECOND_LINE}"
     span = Model(load_reader()).answer(question, text)
-    assert find_overlapping([SIGNED, PAID], span.start, span.end) == [SIGNED, PAID]
-    ((answer, no_answer),) = extract_answers(load_reader(), [(question, [SIGNED, PAID])])
+    assert find_overlapping([FIRST_LINE, SECOND_LINE], span.start, span.end) == [FIRST_LINE, SECOND_LINE]
+    ((answer, no_answer),) = extract_answers(load_reader(), [(question, [FIRST_LINE, SECOND_LINE])])
     assert answer
-    assert answer in SIGNED or answer in PAID
+    assert answer in FIRST_LINE or answer in SECOND_LINE
     assert no_answer == span.no_answer
-    assert extract_answer(question, [(0, SIGNED), (len(SIGNED), PAID)])[0] == answer
+    assert extract_answer(question, [(0, FIRST_LINE), (len(FIRST_LINE), SECOND_LINE)])[0] == answer
 
 
 def test_which_sentences_a_stretch_touches() -> None:

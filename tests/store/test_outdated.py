@@ -13,19 +13,18 @@ from mnemic.checkpoint import shipped
 from mnemic.checkpoint.atomic_files import hash_file
 from mnemic.store import ENGINES, CheckReport, Memory, StoreError
 from mnemic.store.contract import EmbeddingModel
-from mnemic.store.retrieve import embedders
 from mnemic.store.retrieve.embedders import HashedNgrams, resolve_embedder
 from mnemic.store.retrieve.models import load_with_digest
 from mnemic.store.retrieve.stored_embedder import StoredEmbedder, choose_successor
 
 TEXTS = ("The lease of the flat ends on 30 June.", "The physician cured her. She was glad of it.")
 BY_MEANING = "Which doctor healed the woman?"  # not a word of it is in a text
-SEARCH_NOTE = "the vectors of this memory are by another version of the embedder reader: it was searched by words"
+SEARCH_NOTE = "the vectors of this memory are by another version of the embedder reader-small: it was searched by words"
 
 
 @pytest.fixture(params=sorted(ENGINES))
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | str]:
-    """An address of a memory by the embedder reader, in another version."""
+    """An address of a memory by the embedder reader-small, in another version."""
     location = tmp_path / "memory.db" if request.param == "sqlite" else request.getfixturevalue("new_address")()
     with Memory(location, reader=None) as memory:
         for text in TEXTS:
@@ -55,10 +54,10 @@ def test_it_is_searched_by_words_alone_and_says_so(location: Path | str) -> None
         assert [hit.text for hit in memory.search("lease")] == [TEXTS[0]]
         assert notices == [answer.notes[0]]
         assert memory.search(BY_MEANING) == []
-    expect_other = pytest.raises(StoreError, match=r"with the embedder reader .* and this is no embedder")
+    expect_other = pytest.raises(StoreError, match=r"with the embedder reader-small .* and this is no embedder")
     with Memory(location, embedder="none", reader=None) as words, expect_other:  # requested: an error
         words.ask("When does the lease end?")
-    with Memory(location, embedder="reader", reader=None) as requested:  # the same, but requested
+    with Memory(location, embedder="reader-small", reader=None) as requested:  # the same, but requested
         with pytest.raises(StoreError, match=r"with the embedder reader .000000000000.* cannot be compared"):
             requested.ask("When does the lease end?")
         with pytest.raises(StoreError, match="cannot be compared"):
@@ -91,7 +90,7 @@ def test_what_is_remembered_meanwhile_is_embedded_later(location: Path | str, tm
 
 
 def test_passages_are_as_long_as_those_of_the_successor() -> None:
-    model = resolve_embedder("reader").model  # type: ignore[union-attr]
+    model = resolve_embedder("reader-small").model  # type: ignore[union-attr]
     current, outdated = (StoredEmbedder("here", value, None) for value in (model, model._replace(hash="0")))
     text = "Antidisestablishmentarianism, 1234567 times."
     assert current.count_tokens([text]) == outdated.count_tokens([text]) != HashedNgrams().count_tokens([text])
@@ -99,10 +98,9 @@ def test_passages_are_as_long_as_those_of_the_successor() -> None:
     assert StoredEmbedder("here", None, None).count_tokens([text]) == HashedNgrams().count_tokens([text])
 
 
-def test_a_shipped_network_that_no_longer_embeds_has_a_successor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two networks ship: one reads, one embeds. A memory by the first has a successor."""
-    monkeypatch.setattr(embedders, "find_shipped_folder", lambda name: shipped.WEIGHTS / "reader")
-    monkeypatch.setattr(shipped, "EMBEDDERS", ("reader-small",))
+def test_a_shipped_network_that_no_longer_embeds_has_a_successor() -> None:
+    """Two networks ship: ``reader`` reads alone since ``reader-small`` embeds."""
+    assert "reader" not in shipped.EMBEDDERS
     model = resolve_embedder("reader").model  # type: ignore[union-attr]
     same = StoredEmbedder("here", model, None)
     assert same.embedder is not None
@@ -117,7 +115,7 @@ def test_a_shipped_network_that_no_longer_embeds_has_a_successor(monkeypatch: py
 
 
 def test_a_digest_covers_weights_that_are_shared() -> None:
-    for name, is_alone in (("reader", True), ("bert-mass", False)):
+    for name, is_alone in (("reader", True), ("reader-small", False), ("bert-mass", False)):
         _, digest = load_with_digest(shipped.WEIGHTS / name)
         assert (digest == hash_file(shipped.WEIGHTS / name / "weights.safetensors")) == is_alone
 

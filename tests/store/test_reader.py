@@ -52,7 +52,7 @@ def shipped() -> SpanReader:
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory, shipped: SpanReader) -> Iterator[Memory]:
     path = tmp_path_factory.mktemp("reader") / "memory.db"
-    with Memory(path, embedder="reader", reader=shipped) as memory:
+    with Memory(path, embedder="reader-small", reader=shipped) as memory:
         for text in TEXTS:
             memory.note(text)
         yield memory
@@ -68,7 +68,7 @@ def test_what_a_second_hop_finds_is_read_behind_its_clue(tmp_path: Path, shipped
         "Paper Kites was directed by Mona Reyes.",
     )
     question = "Who directed the film that Emil Gif wrote?"
-    with Memory(tmp_path / "films.db", embedder="reader", reader=shipped) as films:
+    with Memory(tmp_path / "films.db", embedder="reader-small", reader=shipped) as films:
         for fact in facts:
             films.note(fact)
         answer = films.ask(question, hops=2, passages=1)
@@ -202,7 +202,7 @@ def test_readers_by_name(tmp_path: Path, shipped: SpanReader) -> None:
     assert resolve_reader(None) is None
     assert resolve_reader("none") is None
     assert resolve_reader(shipped) is shipped
-    with pytest.raises(StoreError, match="no reader 'nobody'; there are reader, none and folders"):
+    with pytest.raises(StoreError, match="no reader 'nobody'; there are reader, reader-small, none and folders"):
         Memory(tmp_path / "memory.db", reader="nobody")
     with Memory(tmp_path / "memory.db", embedder="none", reader=None) as memory:
         memory.note(TEXTS[0])

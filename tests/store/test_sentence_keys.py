@@ -267,7 +267,7 @@ def test_keys_of_a_folders_network_are_means_of_their_tokens() -> None:
 
 
 def test_the_shipped_reader_has_keys() -> None:
-    embedder = resolve_embedder("reader")
+    embedder = resolve_embedder("reader-small")
     assert isinstance(embedder, CheckpointEmbedder)
     embeddings = embedder.embed_passages(TEXTS)
     assert [len(embedding.sentence_vectors) for embedding in embeddings] == [4, 1, 1]

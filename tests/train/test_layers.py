@@ -14,6 +14,7 @@ from torch import nn
 
 from mnemic.checkpoint.folder import find_checkpoint, load_checkpoint, weights_of
 from mnemic.models import build_model
+from mnemic.objectives.distillation.layers import read_packed_tokens, read_tokens
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, Recipe, load_recipe
 from mnemic.train import phases
@@ -130,6 +131,16 @@ def test_packed_texts_and_their_passages_are_learned_from(tmp_path: Path) -> Non
     (row,) = load_checkpoint(tmp_path / "run").progress.history
     assert row["losses"].keys() == {"attention", "hidden", "embeddings"}
     assert row["loss"] == pytest.approx(sum(row["losses"].values()), rel=1e-5)
+
+
+def test_windows_of_retrieval_are_learned_from_if_asked_for(tmp_path: Path) -> None:
+    text_files.retrieval(tmp_path, 40)
+    dataset = load_data(load_recipe("reader", [*TINY_READER, f"data.folder={tmp_path}"]))
+    batch = dataset.train.batch(torch.arange(6))
+    for read in (read_tokens, read_packed_tokens):
+        reading, every = read(batch), read(batch, retrieval=True)
+        assert every.mask.sum() == batch.inputs.tokens.numel() > reading.mask.sum()
+        assert reading.mask.sum() == batch.reading_inputs.tokens.numel()
 
 
 def test_recipes_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

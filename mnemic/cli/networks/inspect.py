@@ -15,7 +15,7 @@ from mnemic.recipe.to_toml import format_toml
 
 MAX_LOG_ROWS = 5
 ASK_HINT = "to ask one about a story: mnemic story ask --model NAME --story FILE QUESTION"
-READER_HINT = "mnemic ask uses `reader` for your documents"
+READER_HINT = "mnemic ask finds passages by `reader-small`, and reads them by `reader`"
 
 
 def inspect(

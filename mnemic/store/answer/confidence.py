@@ -69,7 +69,7 @@ class ConfidenceModel(NamedTuple):
 # asked also without the document that answers it. Set by hand, for neither data has enough of it:
 # the weight of names, and that of the score gap, which matters in larger memories.
 FITTED = ConfidenceModel(
-    word_overlap=0.846, name_overlap=1.0, score_gap=0.4, span_log_prob=0.198, answer_log_odds=0.819, bias=-3.546
+    word_overlap=2.43, name_overlap=1.12, score_gap=0.6, span_log_prob=0.157, answer_log_odds=0.757, bias=-2.8
 )
 # Answers of lower confidence are withheld: at most 1 in 10 unanswerable questions gets one.
 MIN_CONFIDENCE = 0.3

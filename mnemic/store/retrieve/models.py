@@ -98,7 +98,7 @@ def load_with_digest(folder: Path) -> tuple["Checkpoint", str]:
     checkpoint_folder = find_checkpoint(folder)
     weights_digest = hash_file(checkpoint_folder / WEIGHTS)
     if shared := read_json(checkpoint_folder / RECIPE).get("shared"):
-        weights_digest = sha256(f"{weights_digest} {shared}".encode()).hexdigest()
+        weights_digest = sha256(f"{weights_digest} {shared.get('tensors', shared)}".encode()).hexdigest()
     with LOADING:  # by one thread, while others wait
         return load_once(checkpoint_folder, weights_digest), weights_digest
 
