@@ -152,7 +152,7 @@ class Answer:
     ...     answer = memory.ask("How much is the rent?")
     ...     unknown = memory.ask("Who owns the house?")
     >>> answer.text
-    '700 euros a month'
+    '700 euros'
     >>> answer.score > 0.5  # the probability that it is right
     True
     >>> answer.citation

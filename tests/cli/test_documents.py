@@ -223,7 +223,7 @@ def test_upkeep(desk: Path) -> None:
         (["remember", "nowhere"], "there is no file or folder nowhere"),
         (["remember", "papers", "--embedder", "bert"], "no embedder 'bert'"),
         (["ask"], "no question: give it in quotes"),
-        (["ask", "Who?", "--reader", "bert"], "no reader 'bert'; there are reader, none"),
+        (["ask", "Who?", "--reader", "bert"], "no reader 'bert'; there are reader, reader-small, none"),
         (["ask", "--story", "x", "Who?"], "No such option: --story"),
         (["ask", "--questions", "papers/lease.txt", "Who?"], "not both"),
         (["search", "x", "--limit", "0"], "Invalid value for '--limit'"),

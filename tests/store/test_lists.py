@@ -26,7 +26,7 @@ class QuotesFirst:
     def find(self, text: str) -> AnswerSpan:
         for quotation in self.quotations:
             if (start := text.find(quotation)) >= 0:
-                return AnswerSpan(start, start + len(quotation), 0.99, 0.01)
+                return AnswerSpan(start, start + len(quotation), 0.9, 0.1)
         return AnswerSpan(0, 0, 0.0, 1.0)
 
 

@@ -58,7 +58,7 @@ def test_it_is_searched_by_words_alone_and_says_so(location: Path | str) -> None
     with Memory(location, embedder="none", reader=None) as words, expect_other:  # requested: an error
         words.ask("When does the lease end?")
     with Memory(location, embedder="reader-small", reader=None) as requested:  # the same, but requested
-        with pytest.raises(StoreError, match=r"with the embedder reader .000000000000.* cannot be compared"):
+        with pytest.raises(StoreError, match=r"with the embedder reader-small .000000000000.* cannot be compared"):
             requested.ask("When does the lease end?")
         with pytest.raises(StoreError, match="cannot be compared"):
             requested.note("New.")

@@ -1,6 +1,7 @@
 """Reading more passages than are used, and ranking them by retrieval and reader together."""
 
 from collections.abc import Callable, Iterator, Sequence
+from math import exp
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,7 +27,12 @@ class ScoredReader:
 
     def answer(self, question: str, passages: Sequence[str]) -> list[AnswerSpan]:
         self.calls.append(list(passages))
-        return [AnswerSpan(0, text.index(" built"), 0.9, 0.1, self.relevance(text)) for text in passages]
+        return [self.find_number(text) for text in passages]
+
+    def find_number(self, text: str) -> AnswerSpan:
+        """The number of a passage, as probable as the passage is relevant."""
+        no_answer = 1 / (1 + exp(self.relevance(text)))
+        return AnswerSpan(0, text.index(" built"), 0.9 * (1 - no_answer), no_answer, self.relevance(text))
 
     @property
     def read(self) -> list[str]:
@@ -73,7 +79,7 @@ def test_the_best_of_what_was_read_are_those_of_a_slow_loop(memory: Memory, num_
 
 def test_an_answer_quotes_a_passage_that_retrieval_had_far_below(memory: Memory) -> None:
     memory.reader = ScoredReader(lambda text: 9.0 if get_number(text) == 11 else -9.0)
-    with_few, with_all = memory.ask(QUESTION, rerank=0), memory.ask(QUESTION, rerank=NUM_TEXTS)
+    with_few, with_all = (memory.ask(QUESTION, rerank=count, confidence=0.0) for count in (0, NUM_TEXTS))
     assert TEXTS[11] not in {evidence.passage for evidence in with_few.evidence}
     assert with_all.evidence[0].passage == TEXTS[11]
     assert with_all.evidence[0].weights[0] == max(evidence.weights[0] for evidence in with_all.evidence) > 0.5
