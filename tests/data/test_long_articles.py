@@ -173,7 +173,7 @@ def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_
     best = answers[0]["evidence"][0]
     assert best["text"] == text[best["start"] : best["end"]]
     assert all(answer["answer"] in text for answer in answers)
-    is_right = [question["answers"][0]["text"] == answer["answer"] for question, answer in zip(questions, answers)]
+    is_right = [question["answers"][0]["text"] in answer["answer"] for question, answer in zip(questions, answers)]
     assert sum(is_right) >= 3
     state = checkpoint.load_state(tmp_path / "notes.mem")
     assert checkpoint.ask(state, questions[0]["question"]).text == ""

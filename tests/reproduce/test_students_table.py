@@ -184,7 +184,7 @@ def test_sentences_of_sst2_are_held_out(tmp_path: Path) -> None:
         (["--tasks", "rte", "--glue", ""], "add --glue DIR"),
         (["--glue", "nowhere", "--squad", ""], "nowhere/SST-2"),
         (["--glue", "", "--squad", ""], "add --squad DIR, --glue DIR or both"),
-        (["--start", "reader", "--depth", 4], "--depth 4 does not divide the teacher's 6 layers"),
+        (["--start", "reader-small", "--depth", 4], "--depth 4 does not divide the teacher's 6 layers"),
         (["--width", 18], "--width 18 is no multiple of the 4 attention heads"),
     ],
 )
