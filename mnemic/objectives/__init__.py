@@ -16,6 +16,8 @@ from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
 from mnemic.objectives.moco import MoCoLoss
 from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining.masked import PretrainingLoss
+from mnemic.objectives.pretraining.next_subword import NextSubwordLoss
+from mnemic.objectives.pretraining.replaced import ReplacedTokenLoss
 from mnemic.objectives.ranking import RankingLoss
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss
@@ -33,10 +35,12 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "layers": LayersLoss,
     "masked": PretrainingLoss,
     "moco": MoCoLoss,
+    "next-subword": NextSubwordLoss,
     "next-token": NextTokenLoss,
     "segment-next-token": NextWordLoss,
     "numbers": NumberLoss,
     "ranking": RankingLoss,
+    "replaced": ReplacedTokenLoss,
     "retrieve-and-read": RetrieveAndReadLoss,
     "spans": SpanLoss,
     "tags": TagLoss,
