@@ -5,9 +5,9 @@ Shapes: b batch, n tokens, m masked positions, v vocabulary.
 
 import pytest
 import torch
+from corpus_batches import VOCAB, make_batch, select_rows
 from torch import Tensor, nn
 
-from mnemic.data.corpora.batches import CorpusBatch
 from mnemic.encode import TransformerEncoder
 from mnemic.models import IGNORE, TextModel
 from mnemic.objectives.pretraining.masked import PretrainingLoss, find_span_ends, mask_batch
@@ -17,30 +17,13 @@ from mnemic.recipe import ConfigError
 from mnemic.respond.pretraining.masked import PretrainingHeads
 from mnemic.respond.pretraining.span_boundary import MAX_PLACES, SpanBoundaryHead
 
-V, D = 30, 16
+V, D = VOCAB, 16
 SPANS = {"kind": "spans", "rate": 0.3}
 
 
 def make_network(span_boundary: bool = True) -> TextModel:
     encode = TransformerEncoder(D, V, embeddings={"kind": "sum", "segments": 2})
     return TextModel(encode, PretrainingHeads(D, V, encode.embeddings.tokens, span_boundary=span_boundary))
-
-
-def make_batch(count: int = 6, length: int = 24) -> CorpusBatch:
-    tokens = torch.randint(5, V, (count, length), generator=torch.Generator().manual_seed(0))
-    tokens[:, 0], tokens[:, length // 2], tokens[:, -1] = 2, 3, 3
-    tokens[-1, length // 2 + 1 :] = 0
-    return CorpusBatch(
-        tokens=tokens,
-        mask=tokens != 0,
-        segments=torch.zeros_like(tokens),
-        word_starts=torch.rand(count, length, generator=torch.Generator().manual_seed(1)) < 0.7,
-        unmaskable=tokens < 5,
-        next_sentence_labels=torch.full((count,), IGNORE),
-        mask_seeds=torch.arange(count),
-        mask_id=torch.tensor(4),
-        ordinary_ids=torch.arange(5, V),
-    )
 
 
 def rows_of(mask: Tensor) -> MaskedRows:
@@ -132,9 +115,7 @@ def test_parts_of_a_batch_add_up(capacity: int) -> None:
     network, batch = make_network(), make_batch()._replace(max_tokens=capacity)
     objective = PretrainingLoss(sbo=1.0, masking=SPANS)
     whole = objective(network, batch)
-    rows = [slice(0, 2), slice(2, 6)]
-    fields = ("tokens", "mask", "segments", "word_starts", "unmaskable", "next_sentence_labels", "mask_seeds")
-    parts = [objective(network, batch._replace(**{name: getattr(batch, name)[row] for name in fields})) for row in rows]
+    parts = [objective(network, select_rows(batch, rows)) for rows in (slice(0, 2), slice(2, 6))]
     torch.testing.assert_close(whole.total, parts[0].total + parts[1].total)
     assert whole.num_targets == parts[0].num_targets + parts[1].num_targets
 
