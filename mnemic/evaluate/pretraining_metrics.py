@@ -34,7 +34,7 @@ def compute_replaced_token_metrics(network: nn.Module, corpus: CorpusDataset) ->
         for batch in iterate_batches(corpus):
             masked = mask_batch(batch, TokenMasking())
             with autocast(corpus):
-                logits = network(CorruptedBatch(masked.inputs, batch.tokens, masked.unused_uniforms)).logits
+                logits = network(CorruptedBatch(masked.inputs, masked.unused_uniforms)).logits
             loss, num_targets = cross_entropy(logits.masked_logits.float(), masked.targets)
             num_correct = (logits.masked_logits.argmax(-1) == masked.targets).sum()
             sums += torch.stack([loss, num_targets, num_correct]).double()

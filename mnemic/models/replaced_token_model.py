@@ -22,10 +22,9 @@ SharedTables = Literal["none", "tokens", "all"]
 
 
 class CorruptedBatch(NamedTuple):
-    """A masked batch, its original tokens, and the numbers that sample the replacements."""
+    """A masked batch, and the numbers that sample the replacements."""
 
     windows: WindowBatch  # ``answer_mask`` holds the masked positions in the flattened batch, m
-    tokens: Tensor  # b n, before masking
     uniforms: Tensor  # m
     detects: bool = True  # False: the generator alone is run
 
@@ -104,7 +103,7 @@ class ReplacedTokenModel(TextModel):
         windows = make_dummy_windows(sizes["max_length"])
         positions = torch.arange(windows.tokens.numel())
         masked = windows._replace(answer_mask=positions)
-        return CorruptedBatch(masked, windows.tokens, torch.zeros(windows.tokens.numel()))
+        return CorruptedBatch(masked, torch.zeros(windows.tokens.numel()))
 
     def forward(self, inputs: Any) -> TextOutput:
         """Replace the masked tokens by samples of the generator, then detect them."""
@@ -113,7 +112,7 @@ class ReplacedTokenModel(TextModel):
         windows = inputs.windows
         masked_logits, baseline_logits = self.generator(windows)
         samples = sample_tokens(masked_logits, inputs.uniforms)
-        tokens = replace_tokens(inputs.tokens, windows.answer_mask, samples)
+        tokens = replace_tokens(windows.tokens, windows.answer_mask, samples)
         states, replaced_logits = masked_logits, None
         if inputs.detects:
             output = super().forward(windows._replace(tokens=tokens, answer_mask=windows.mask))
@@ -130,7 +129,7 @@ class ReplacedTokenModel(TextModel):
 
 @torch.no_grad()
 def sample_tokens(logits: Tensor, uniforms: Tensor) -> Tensor:
-    """Draw an id from each softmax by the inverse of its distribution: m v, m → m."""
+    """Draw an id from each softmax (m v) with a uniform number (m): m."""
     cumulative = logits.detach().float().softmax(-1).cumsum(-1)
     # Rounding may leave the last sum a little below or above 1.
     threshold = uniforms.float() * cumulative[:, -1]
@@ -145,7 +144,7 @@ def replace_tokens(tokens: Tensor, positions: Tensor, samples: Tensor) -> Tensor
 
 
 def scale_encoder(spec: Mapping[str, Any], width: int, size: float) -> tuple[int, dict[str, Any]]:
-    """Return the width and the spec of an encoder that is a share as wide as another one."""
+    """Return the width and the spec of an encoder that is narrower by ``size``."""
     if kind_of(ENCODERS, spec) is not TransformerEncoder:
         raise ConfigError(f"model.generator is for model.encode.kind='transformer', not {kind_name(spec)!r}")
     stack = dict(spec.get("stack", DEFAULT_STACK))

@@ -30,7 +30,7 @@ class WindowBatch(NamedTuple):
     document_windows: Tensor | None = None  # e s, the windows of each text in order; -1 = none
     stream_starts: Tensor | None = None  # b, numbers of the first tokens of segments of running text
     memory: StreamMemory | None = None  # of the segments before, if the encoder has a memory length
-    span_ends: Tensor | None = None  # m 3, of masked tokens: positions around their span, place in it
+    span_ends: Tensor | None = None  # m 3, of masked tokens: positions around their span, offset in it
 
 
 class PackedBatch(NamedTuple):

@@ -250,7 +250,7 @@ def check_layout(objective: Mapping[str, Any], data: Mapping[str, Any]) -> None:
 
 
 def check_generator(objective: Mapping[str, Any], model: Mapping[str, Any]) -> None:
-    """Raise an error if an objective needs a generator and there is none, or the reverse."""
+    """Raise an error unless objective and network both have a generator, or neither."""
     if ("generator" in model) != (kind_name(objective) in select_kinds(OBJECTIVES, needs_generator=True)):
         known = join_words(select_kinds(OBJECTIVES, needs_generator=True))
         raise ConfigError(

@@ -46,7 +46,7 @@ def corrupt(network: nn.Module, rate: float = 0.3) -> tuple[Any, Any, Any]:
     batch = make_batch()
     shares = ReplacementShares(0.85, 1 - 0.85)
     masked = mask_batch(batch, TokenMasking(rate=rate), shares=shares)
-    return batch, masked, network(CorruptedBatch(masked.inputs, batch.tokens, masked.unused_uniforms)).logits
+    return batch, masked, network(CorruptedBatch(masked.inputs, masked.unused_uniforms)).logits
 
 
 def test_samples_have_the_probabilities_of_the_softmax() -> None:
@@ -170,10 +170,10 @@ def test_elsewhere_only_the_discriminator_is_used() -> None:
 
 
 @pytest.mark.parametrize("capacity", [0, 140])
-@pytest.mark.parametrize("positions", ["all", "masked"])
-def test_parts_of_a_batch_add_up(positions: str, capacity: int) -> None:
+@pytest.mark.parametrize("tokens", ["all", "masked"])
+def test_parts_of_a_batch_add_up(tokens: str, capacity: int) -> None:
     network, batch = make_network(baseline=True), make_batch(max_tokens=capacity)
-    objective = ReplacedTokenLoss(positions=positions, adversarial=0.5, masking=MASKING)  # type: ignore[arg-type]
+    objective = ReplacedTokenLoss(tokens=tokens, adversarial=0.5, masking=MASKING)  # type: ignore[arg-type]
     whole = objective(network, batch)
     parts = [objective(network, select_rows(batch, rows)) for rows in (slice(0, 2), slice(2, 6))]
     torch.testing.assert_close(whole.total, parts[0].total + parts[1].total)
@@ -188,12 +188,12 @@ def test_the_discriminator_is_asked_at_every_token_or_at_the_masked_ones() -> No
     losses = nn.functional.binary_cross_entropy_with_logits(
         logits.replaced_logits, (logits.tokens != batch.tokens).float(), reduction="none"
     )
-    at_masked = ReplacedTokenLoss(mlm=0.0, replaced=1.0, positions="masked", masking=MASKING)(network, batch)
+    at_masked = ReplacedTokenLoss(mlm=0.0, replaced=1.0, tokens="masked", masking=MASKING)(network, batch)
     torch.testing.assert_close(at_masked.total, losses.flatten()[masked.inputs.answer_mask].sum())
     whole_rows = select_rows(make_batch(), slice(0, 5))  # no padding: the mean is a plain one
     loss = ReplacedTokenLoss(mlm=0.0, replaced=1.0, masking={"kind": "tokens", "rate": 1.0})(network, whole_rows)
     masked = mask_batch(whole_rows, TokenMasking(rate=1.0), shares=ReplacementShares(0.85, 1 - 0.85))
-    logits = network(CorruptedBatch(masked.inputs, whole_rows.tokens, masked.unused_uniforms)).logits
+    logits = network(CorruptedBatch(masked.inputs, masked.unused_uniforms)).logits
     mean = nn.functional.binary_cross_entropy_with_logits(
         logits.replaced_logits[whole_rows.mask], (logits.tokens != whole_rows.tokens)[whole_rows.mask].float()
     )

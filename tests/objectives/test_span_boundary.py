@@ -15,7 +15,7 @@ from mnemic.objectives.pretraining.masking import MaskedRows
 from mnemic.objectives.pretraining.span_masking import SpanMasking
 from mnemic.recipe import ConfigError
 from mnemic.respond.pretraining.masked import PretrainingHeads
-from mnemic.respond.pretraining.span_boundary import MAX_PLACES, SpanBoundaryHead
+from mnemic.respond.pretraining.span_boundary import MAX_OFFSETS, SpanBoundaryHead
 
 V, D = VOCAB, 16
 SPANS = {"kind": "spans", "rate": 0.3}
@@ -37,9 +37,9 @@ def test_the_ends_of_spans_by_hand() -> None:
     unmaskable = torch.zeros(2, 12, dtype=torch.bool)
     unmaskable[:, [0, 5]] = True
     positions = mask.flatten().nonzero().squeeze(1)
-    before, after, places = find_span_ends(rows_of(mask), unmaskable, positions).unbind(1)
-    assert places.tolist() == [0, 1, -1, 0, 1, 2] * 2
-    is_asked = places >= 0
+    before, after, offsets = find_span_ends(rows_of(mask), unmaskable, positions).unbind(1)
+    assert offsets.tolist() == [0, 1, -1, 0, 1, 2] * 2
+    is_asked = offsets >= 0
     assert before[is_asked].tolist() == [1, 1, 7, 7, 7, 13, 13, 19, 19, 19]
     assert after[is_asked].tolist() == [4, 4, 11, 11, 11, 16, 16, 23, 23, 23]
     at_end = torch.tensor([[0, 1, 1, 1]]).bool()
@@ -51,9 +51,9 @@ def test_the_ends_are_never_masked() -> None:
     masked = mask_batch(batch, SpanMasking(rate=0.4), with_span_ends=True)
     ends = masked.inputs.span_ends
     assert ends is not None
-    before, after, places = ends[ends[:, 2] >= 0].unbind(1)
-    assert len(places) > 50
-    assert places.max() > 3
+    before, after, offsets = ends[ends[:, 2] >= 0].unbind(1)
+    assert len(offsets) > 50
+    assert offsets.max() > 3
     for position in (before, after):
         assert torch.equal(masked.inputs.tokens.flatten()[position], batch.tokens.flatten()[position])
         assert not batch.unmaskable.flatten()[position].any()
@@ -67,8 +67,8 @@ def test_the_head_equals_a_loop_over_positions() -> None:
         nn.init.normal_(parameter)
     states = torch.randn(2, 7, D, dtype=torch.float64)
     logits = head(states, torch.tensor([[1, 4, 0], [1, 4, 1], [8, 13, 3]]))
-    for row, (before, after, place) in enumerate([((0, 1), (0, 4), 0), ((0, 1), (0, 4), 1), ((1, 1), (1, 6), 3)]):
-        x = torch.cat([states[before], states[after], head.places[place]])
+    for row, (before, after, offset) in enumerate([((0, 1), (0, 4), 0), ((0, 1), (0, 4), 1), ((1, 1), (1, 6), 3)]):
+        x = torch.cat([states[before], states[after], head.offsets[offset]])
         for linear, norm in ((head.join, head.join_norm), (head.dense, head.dense_norm)):
             x = linear.weight @ x + linear.bias
             x = x * 0.5 * (1 + torch.erf(x / 2**0.5))
@@ -93,7 +93,7 @@ def test_the_objective_is_the_sum_of_both_losses() -> None:
     ends = masked.inputs.span_ends
     assert ends is not None
     logits = network(masked.inputs).logits.boundary_logits
-    is_asked = (ends[:, 2] >= 0) & (ends[:, 2] < MAX_PLACES)
+    is_asked = (ends[:, 2] >= 0) & (ends[:, 2] < MAX_OFFSETS)
     expected = nn.functional.cross_entropy(logits[is_asked], masked.targets[is_asked], reduction="sum")
     torch.testing.assert_close(both.total, plain.total + 0.5 * expected)
     assert both.num_targets == plain.num_targets == (masked.targets != IGNORE).sum()

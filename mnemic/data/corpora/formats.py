@@ -167,7 +167,7 @@ class SegmentOrder:
         check_short("segment-order", self.short)
 
     def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
-        """Plan the pairs of each document, as if it were the only one; then swap half of them."""
+        """Plan the pairs of each document, then swap half of them."""
         check_max_tokens("segment-order", max_tokens, 5)
         in_order = SegmentPair(short=self.short)
         plans = []

@@ -25,7 +25,7 @@ from mnemic.objectives.pretraining.masking import (
 from mnemic.objectives.pretraining.token_masking import TokenMasking
 from mnemic.recipe import ConfigError, build
 from mnemic.respond.pretraining.masked import PretrainingLogits
-from mnemic.respond.pretraining.span_boundary import MAX_PLACES
+from mnemic.respond.pretraining.span_boundary import MAX_OFFSETS
 
 TOKEN_MASKING: Mapping[str, Any] = {"kind": "tokens"}
 # Buffers are long enough for this many √mean more masked positions than the mean.
@@ -101,7 +101,7 @@ def mask_batch(
 
 
 def gather_flat(values: Tensor, positions: Tensor) -> Tensor:
-    """Gather values (b n) at ``positions`` (m) of the flattened batch; beyond it, the last one."""
+    """Gather values (b n) at flattened ``positions`` (m); beyond them, the last one."""
     return values.flatten()[positions.clamp(max=values.numel() - 1)]
 
 
@@ -109,7 +109,7 @@ def find_span_ends(rows: MaskedRows, unmaskable: Tensor, positions: Tensor) -> T
     """Find what the span-boundary objective predicts each masked token from: m 3.
 
     These are the positions, in the flattened batch, of the tokens before and after its span, and
-    its place in the span, from 0 on. The place is -1 where one of these tokens is special or not
+    its offset in the span, from 0 on. The offset is -1 where one of these tokens is special or not
     there: the span is at an end of its text.
     """
     num_tokens = rows.mask.shape[1]
@@ -119,9 +119,9 @@ def find_span_ends(rows: MaskedRows, unmaskable: Tensor, positions: Tensor) -> T
     before, after = (starts - 1).clamp(min=0), (ends + 1).clamp(max=num_tokens - 1)
     is_inside = (starts > 0) & (ends < num_tokens - 1)
     is_inside = is_inside & ~unmaskable.gather(-1, before) & ~unmaskable.gather(-1, after)
-    places = torch.where(is_inside, column - starts, -1)
+    offsets = torch.where(is_inside, column - starts, -1)
     first = num_tokens * torch.arange(len(rows.mask), device=positions.device).unsqueeze(1)  # b 1, flat
-    gathered = [gather_flat(values, positions) for values in (first + before, first + after, places)]
+    gathered = [gather_flat(values, positions) for values in (first + before, first + after, offsets)]
     return torch.stack(gathered, -1)
 
 
@@ -138,8 +138,8 @@ def span_boundary_loss(predictions: PretrainingLogits, masked: MaskedBatch) -> L
             "objective.sbo is above 0, but the network has no head for span boundaries: set "
             "model.respond.span_boundary=true, or objective.sbo=0"
         )
-    places = span_ends[:, 2]
-    has_loss = (places >= 0) & (places < MAX_PLACES)
+    offsets = span_ends[:, 2]
+    has_loss = (offsets >= 0) & (offsets < MAX_OFFSETS)
     return Loss(*cross_entropy(logits.float(), masked.targets.masked_fill(~has_loss, IGNORE)))
 
 

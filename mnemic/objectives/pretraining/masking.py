@@ -29,7 +29,7 @@ MASKINGS: dict[str, Callable[..., TokenMasking]] = {
 
 
 class ReplacementShares(NamedTuple):
-    """The shares of chosen tokens that are masked and that stay; the rest become random tokens."""
+    """Shares of chosen tokens: masked, and kept; the rest become random tokens."""
 
     mask: float = 0.8
     keep: float = 0.1
@@ -59,7 +59,7 @@ def mask_rows(
     random_ids: Tensor,
     shares: ReplacementShares = BERT_SHARES,
 ) -> MaskedRows:
-    """Mask tokens (b n) with random numbers that depend on the ``keys`` (b) of their rows alone.
+    """Mask tokens (b n) with random numbers that the ``keys`` (b) of rows decide.
 
     Of the numbers of a token the first says whether it is chosen and the next two how it is
     replaced, for every kind; those that only some kinds need come after them.
@@ -76,7 +76,7 @@ def mask_rows(
 
 
 def find_run_starts(mask: Tensor) -> Tensor:
-    """Find where the run of chosen tokens begins that each of them is in: b n."""
+    """Find where each chosen token's run of chosen tokens begins: b n."""
     return find_unit_starts(mask & ~shift_right(mask))
 
 

@@ -23,7 +23,7 @@ class ReplacedTokenLoss:
 
     Clark et al. 2020 (arXiv:2003.10555), section 2. ``mlm`` is the mean loss of the generator at
     masked tokens, of which ``mask_share`` become [MASK] and the rest stay; ``replaced`` the mean
-    loss of the discriminator over all real tokens, or with ``positions = "masked"`` over the masked
+    loss of the discriminator over all real tokens, or with ``tokens = "masked"`` over the masked
     ones (ELECTRA 15 %). A sample that happens to be the original counts as original.
     ``adversarial`` trains the generator to make the discriminator fail, by REINFORCE with a learned
     baseline (appendix F), and needs ``model.generator.baseline``. Each token of a row is weighted
@@ -41,13 +41,13 @@ class ReplacedTokenLoss:
         mlm: float = 1.0,
         replaced: float = 50.0,
         adversarial: float = 0.0,
-        positions: Literal["all", "masked"] = "all",
+        tokens: Literal["all", "masked"] = "all",
         mask_share: float = 0.85,
         masking: Mapping[str, Any] = TOKEN_MASKING,
     ) -> None:
         self.weights = {"mlm": mlm, "replaced": replaced, "adversarial": adversarial}
         check_weights(self.weights)
-        self.detects_all = positions == "all"
+        self.detects_all = tokens == "all"
         self.shares = ReplacementShares(mask_share, 1 - mask_share)
         check_shares(self.shares)
         self.masking = build(MASKINGS, masking)
@@ -55,7 +55,7 @@ class ReplacedTokenLoss:
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         masked = mask_batch(batch, self.masking, shares=self.shares)
         detects = self.weights["replaced"] > 0 or self.weights["adversarial"] > 0
-        inputs = CorruptedBatch(masked.inputs, batch.tokens, masked.unused_uniforms, detects)
+        inputs = CorruptedBatch(masked.inputs, masked.unused_uniforms, detects)
         output: ReplacedTokenLogits = network(inputs).logits
         is_target = masked.targets != IGNORE
         losses: dict[str, Tensor] = {}
@@ -74,7 +74,7 @@ class ReplacedTokenLoss:
         return Loss(total, num_targets, carried, means)
 
     def sum_token_losses(self, token_losses: Tensor, batch: Any, masked: MaskedBatch) -> Tensor:
-        """Sum the losses of tokens (b n) with the weights that make them a mean over tokens."""
+        """Sum the losses of tokens (b n), weighted for a mean over tokens."""
         if not self.detects_all:
             at_masked = gather_flat(token_losses, masked.inputs.answer_mask)
             return at_masked.masked_fill(masked.targets == IGNORE, 0).sum()

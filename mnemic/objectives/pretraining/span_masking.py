@@ -99,12 +99,12 @@ def rank_tokens(
     """
     borders = unmaskable | shift_right(unmaskable)
     starts = find_unit_starts(word_starts | borders)  # b n, where each token's word begins
-    stretch = unmaskable.cumsum(-1)  # equal for two tokens with nothing unmaskable between them
+    text_id = unmaskable.cumsum(-1)  # equal for two tokens with nothing unmaskable between them
     priorities = priorities.masked_fill(unmaskable, NEVER)
     first = torch.full_like(priorities, NEVER)
     start, reaches = starts, torch.ones_like(unmaskable)
     for distance in range(max_words):  # in words, from the start of a span
-        covers = reaches & (num_words.gather(-1, start) > distance) & (stretch.gather(-1, start) == stretch)
+        covers = reaches & (num_words.gather(-1, start) > distance) & (text_id.gather(-1, start) == text_id)
         first = torch.where(covers, first.minimum(priorities.gather(-1, start)), first)
         reaches = reaches & (start > 0)
         start = starts.gather(-1, (start - 1).clamp(min=0))  # of the word before
