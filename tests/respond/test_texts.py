@@ -99,6 +99,9 @@ def test_pooling_by_hand() -> None:
         mean(None, None, states, mask)[0], first(None, None, states[:, 1:3].mean(1, keepdim=True), mask)[0]
     )
     assert torch.isfinite(mean(None, None, states, mask)).all()  # a text without tokens
+    last = ClassHead(8, 3, pool="last", dropout=0.0)
+    last.load_state_dict(mean.state_dict())
+    torch.testing.assert_close(last(None, None, states, mask), first(None, None, states[[0, 1], [2, 0]][:, None], mask))
 
 
 def test_recurrent_encoders_read_texts_too() -> None:

@@ -18,8 +18,11 @@ import mnemic
 from mnemic.checkpoint.folder import weights_of
 from mnemic.data.corpora import CorpusFiles
 from mnemic.data.corpora.batches import CorpusDataset
+from mnemic.encode import transformer
 from mnemic.evaluate.error_rate import evaluate_network
-from mnemic.models import WindowBatch
+from mnemic.models import WindowBatch, build_model
+from mnemic.objectives.pretraining.masked import PretrainingLoss
+from mnemic.objectives.pretraining.replaced import ReplacedTokenLoss
 from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, Recipe, load_recipe
@@ -170,14 +173,19 @@ def test_two_stages_of_electra(tmp_path: Path) -> None:
     assert not torch.equal(after_six[table], later)
 
 
-def test_only_the_discriminator_is_where_fine_tuning_starts(tmp_path: Path) -> None:
-    files = text_files.classes(tmp_path / "files", 60)
-    short = ["train.steps=1", "train.batch=8", "train.rate=1e-9", "data.overlap=8"]
+def tune(start: Path, folder: Path, *sets: str) -> Any:
+    """Take a step of fine-tuning that changes nothing; return the network."""
+    files = text_files.classes(folder / "files", 60)
+    short = ["train.steps=1", "train.batch=8", "train.rate=1e-9", "data.overlap=8", *sets]
     options = [option for text in short for option in ("--set", text)]
-    arguments = ("train", "bert-classes", "--data", files, "--start", electra(), "--out", tmp_path / "run", "--json")
+    arguments = ("train", "bert-classes", "--data", files, "--start", start, "--out", folder / "tuned", "--json")
     result = command(*arguments, "--device", "cpu", *options)
     assert result.code == 0, result.err
-    tuned, pretrained = load(tmp_path / "run"), load(electra())
+    return load(folder / "tuned")
+
+
+def test_only_the_discriminator_is_where_fine_tuning_starts(tmp_path: Path) -> None:
+    tuned, pretrained = tune(electra(), tmp_path), load(electra())
     assert tuned.tokenizer == pretrained.tokenizer
     assert not [name for name in weights_of(tuned.network) if "generator" in name]
     for name, weight in pretrained.network.encode.named_parameters():
@@ -228,6 +236,40 @@ def test_a_generator_and_its_objective_need_each_other(tmp_path: Path) -> None:
         finish(tiny("electra-pretrain", 'model.encode={kind="recurrent"}'), tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    ("name", "sets", "objective"),
+    [
+        ("electra-pretrain", ELECTRA, ReplacedTokenLoss()),
+        ("span-pretrain", [], PretrainingLoss(sbo=1.0, masking={"kind": "spans"})),
+    ],
+)
+def test_a_step_of_a_gpu_is_one_graph(
+    name: str, sets: list[str], objective: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packed to a fixed size, the network compiles as one graph with the same loss."""
+    recipe = tiny(name, *sets, "model.encode.stack.dropout=0.0", "model.encode.stack.attention.dropout=0.0")
+    data = load_data(recipe)
+    network = build_model(recipe["model"], data.sizes).eval()
+    batch = data.train.batch(torch.arange(16), compact=False)
+    batch = batch._replace(max_tokens=int(batch.mask.sum()) + 5)
+    expected = objective(network, batch._replace(max_tokens=0))
+    monkeypatch.setattr(transformer, "has_varlen_kernel", lambda device, dropout: True)
+    loss = objective(torch.compile(network, backend="eager", fullgraph=True, dynamic=False), batch)
+    torch.testing.assert_close(loss.total, expected.total)
+    assert loss.num_targets == expected.num_targets
+
+
+def test_names_are_masked_whole(tmp_path: Path) -> None:
+    """Of a corpus with ``words = "entities"`` a run of capitalized words is one unit."""
+    rows = [json.dumps({"text": f"She met Mary Ann Smith in New York {number} times."}) for number in range(60)]
+    text_files.write(tmp_path / "corpus.jsonl", rows)
+    data = load_data(tiny("ernie-pretrain", folder=tmp_path))
+    batch = data.train.batch(torch.arange(1))
+    units = "".join("|" * bool(start) + data.tokenizer.pieces[token].removeprefix("##")
+                    for token, start in zip(batch.tokens[0].tolist(), batch.word_starts[0].tolist()))  # fmt: skip
+    assert units.startswith("|[CLS]|she|met|maryannsmith|in|newyork|")
+
+
 def test_a_pretrained_electra_embeds() -> None:
     model = mnemic.load(electra())
     assert model.methods == ("embed",)
@@ -244,3 +286,6 @@ def test_a_pretrained_gpt_completes_texts(tmp_path: Path) -> None:
     assert [completion.text for completion in completions] == [f"{food}." for food in text_files.FOODS.values()]
     evaluation = command("evaluate", tmp_path / "run", "--split", "validation", "--json").json
     assert set(evaluation["figures"]) == {"perplexity", "accuracy", "loss"}
+    tuned = tune(tmp_path / "run", tmp_path, "model.respond.pool=last")  # the state that has read all of the text
+    for name, weight in model.network.encode.named_parameters():
+        torch.testing.assert_close(tuned.network.encode.get_parameter(name), weight)

@@ -107,6 +107,8 @@ def add_pretraining_heads(pretrained: "Pretrained", respond: "PretrainingHeads")
             "the head has another epsilon or activation than the encoder, which Hugging Face does "
             "not know; give model.respond those of model.encode"
         )
+    if respond.boundary is not None:
+        print_warnings("the head of span boundaries stays behind: it has no place there")
     architecture = family.masked_lm_classes[respond.follows is not None]
     return pretrained._replace(
         pooler=None if respond.follows is None else respond.follows.pool,
