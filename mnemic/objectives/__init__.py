@@ -6,6 +6,7 @@ from typing import Any
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.objectives.answers import AnswersLoss
 from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
+from mnemic.objectives.class_and_next_token import ClassAndNextTokenLoss
 from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.contrast_views import ContrastLoss
@@ -29,6 +30,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answer+gates": AnswerAndGatesLoss,
     "bert-mass": BertMassLoss,
     "classes": ClassLoss,
+    "classes+next-token": ClassAndNextTokenLoss,
     "contrast": ContrastLoss,
     "distil": DistilLoss,
     "distil-ranking": RankingDistilLoss,

@@ -10,14 +10,15 @@ import torch
 from chi_square import fits
 from corpus_batches import MASK, VOCAB, make_batch, select_rows
 from torch import Tensor, nn
+from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
-from mnemic.models import IGNORE, ReplacedTokenModel, build_model
+from mnemic.models import IGNORE, ReplacedTokenModel, build_model, build_on_meta
 from mnemic.models.replaced_token_model import CorruptedBatch, ReplacedTokenLogits, replace_tokens, sample_tokens
 from mnemic.objectives.pretraining.masked import mask_batch
 from mnemic.objectives.pretraining.masking import ReplacementShares
 from mnemic.objectives.pretraining.replaced import ReplacedTokenLoss, adversarial_loss
 from mnemic.objectives.pretraining.token_masking import TokenMasking
-from mnemic.recipe import ConfigError
+from mnemic.recipe import ConfigError, load_recipe
 
 MASKING = {"kind": "tokens", "rate": 0.3}
 SIZES = {"vocab": VOCAB, "max_length": 24}
@@ -159,6 +160,18 @@ def test_the_generator_is_a_share_as_wide() -> None:
     assert generator.encode.stack.blocks[0].feed.widen.out_features == 6
     assert generator.encode.embeddings.widen.weight.shape == (4, 16)
     assert make_network(size=0.5).generator.encode.width == 8
+
+
+def test_the_recipe_has_the_published_sizes() -> None:
+    """As many weights as ELECTRA small of Hugging Face, discriminator and generator."""
+    model = load_recipe("electra-pretrain")["model"]
+    network = build_on_meta(lambda: build_model(model, {"vocab": 30522, "max_length": 512}))
+    with torch.device("meta"):
+        discriminator = ElectraForPreTraining(ElectraConfig())
+        narrow = {"hidden_size": 64, "num_attention_heads": 1, "intermediate_size": 256}
+        generator = ElectraForMaskedLM(ElectraConfig(**narrow))
+    for ours, theirs in (([network.encode, network.respond], discriminator), ([network.generator], generator)):
+        assert sum(weight.numel() for part in ours for weight in part.parameters()) == theirs.num_parameters()
 
 
 def test_elsewhere_only_the_discriminator_is_used() -> None:
