@@ -13,10 +13,10 @@ from torch import nn
 from mnemic.data.corpora import CorpusDataset
 from mnemic.evaluate.curves import roc_auc
 from mnemic.models.evaluating import evaluating
-from mnemic.models.replaced_token_model import CorruptedBatch
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.pretraining.masked import mask_batch
 from mnemic.objectives.pretraining.next_subword import shift_tokens
+from mnemic.objectives.pretraining.replaced import make_inputs
 from mnemic.objectives.pretraining.token_masking import TokenMasking
 from mnemic.predict.windows import TOKENS_PER_BATCH
 
@@ -34,7 +34,7 @@ def compute_replaced_token_metrics(network: nn.Module, corpus: CorpusDataset) ->
         for batch in iterate_batches(corpus):
             masked = mask_batch(batch, TokenMasking())
             with autocast(corpus):
-                logits = network(CorruptedBatch(masked.inputs, masked.unused_uniforms)).logits
+                logits = network(make_inputs(batch, masked)).logits
             loss, num_targets = cross_entropy(logits.masked_logits.float(), masked.targets)
             num_correct = (logits.masked_logits.argmax(-1) == masked.targets).sum()
             sums += torch.stack([loss, num_targets, num_correct]).double()

@@ -30,7 +30,7 @@ class NextTokenHead(Response):
     source = "text"
     needs_causal = True
     methods = ("complete", "perplexity")
-    replaces = ("masked",)
+    replaces = "masked"
     corpus_metrics = "next-token"
 
     def __init__(

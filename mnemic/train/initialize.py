@@ -231,8 +231,9 @@ def check_response(respond: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise an error unless a response has the methods that the data needs."""
     needed = kind_of(DATASETS, data).response
     response = kind_of(RESPONSES, respond)
-    fits = needed in (kind_name(respond), *response.replaces)
-    if not fits and not {*response.methods} & {*RESPONSES[needed].methods}:
+    if needed in (kind_name(respond), response.replaces):
+        return
+    if not {*response.methods} & {*RESPONSES[needed].methods}:
         raise ConfigError(
             f"model.respond.kind is {kind_name(respond)!r}, but data of kind {kind_name(data)!r} needs {needed!r}"
         )

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
 from mnemic.models import IGNORE, ReplacedTokenModel, build_model, build_on_meta
-from mnemic.models.replaced_token_model import CorruptedBatch, ReplacedTokenLogits, replace_tokens, sample_tokens
+from mnemic.models.replaced_token_model import ReplacedTokenLogits, replace_tokens, sample_tokens
 from mnemic.objectives.pretraining.masked import mask_batch
 from mnemic.objectives.pretraining.masking import ReplacementShares
-from mnemic.objectives.pretraining.replaced import ReplacedTokenLoss, adversarial_loss
+from mnemic.objectives.pretraining.replaced import ReplacedTokenLoss, adversarial_loss, make_inputs
 from mnemic.objectives.pretraining.token_masking import TokenMasking
 from mnemic.recipe import ConfigError, load_recipe
 
@@ -47,7 +47,7 @@ def corrupt(network: nn.Module, rate: float = 0.3) -> tuple[Any, Any, Any]:
     batch = make_batch()
     shares = ReplacementShares(0.85, 1 - 0.85)
     masked = mask_batch(batch, TokenMasking(rate=rate), shares=shares)
-    return batch, masked, network(CorruptedBatch(masked.inputs, masked.unused_uniforms)).logits
+    return batch, masked, network(make_inputs(batch, masked)).logits
 
 
 def test_samples_have_the_probabilities_of_the_softmax() -> None:
@@ -206,7 +206,7 @@ def test_the_discriminator_is_asked_at_every_token_or_at_the_masked_ones() -> No
     whole_rows = select_rows(make_batch(), slice(0, 5))  # no padding: the mean is a plain one
     loss = ReplacedTokenLoss(mlm=0.0, replaced=1.0, masking={"kind": "tokens", "rate": 1.0})(network, whole_rows)
     masked = mask_batch(whole_rows, TokenMasking(rate=1.0), shares=ReplacementShares(0.85, 1 - 0.85))
-    logits = network(CorruptedBatch(masked.inputs, masked.unused_uniforms)).logits
+    logits = network(make_inputs(whole_rows, masked)).logits
     mean = nn.functional.binary_cross_entropy_with_logits(
         logits.replaced_logits[whole_rows.mask], (logits.tokens != whole_rows.tokens)[whole_rows.mask].float()
     )

@@ -27,7 +27,7 @@ def make_network(span_boundary: bool = True) -> TextModel:
 
 
 def rows_of(mask: Tensor) -> MaskedRows:
-    return MaskedRows(mask.long(), mask.long(), mask, mask.float())
+    return MaskedRows(mask.long(), mask.long(), mask)
 
 
 def test_the_ends_of_spans_by_hand() -> None:

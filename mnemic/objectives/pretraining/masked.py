@@ -37,7 +37,6 @@ class MaskedBatch(NamedTuple):
 
     inputs: WindowBatch  # with the masked positions in the flattened batch, m
     targets: Tensor  # m; IGNORE where the buffer is longer than needed
-    unused_uniforms: Tensor  # m, a number per position for what comes after masking
 
 
 class PretrainingLoss:
@@ -96,8 +95,8 @@ def mask_batch(
     windows = WindowBatch(rows.inputs, batch.mask, batch.segments, positions, batch.max_tokens)
     if with_span_ends:
         windows = windows._replace(span_ends=find_span_ends(rows, batch.unmaskable, positions))
-    targets, uniforms = (gather_flat(values, positions) for values in (rows.targets, rows.unused_uniforms))
-    return MaskedBatch(windows, targets.masked_fill(positions == rows.mask.numel(), IGNORE), uniforms)
+    padded_targets = torch.cat([rows.targets.flatten(), rows.targets.new_full((1,), IGNORE)])
+    return MaskedBatch(windows, padded_targets[positions])
 
 
 def gather_flat(values: Tensor, positions: Tensor) -> Tensor:

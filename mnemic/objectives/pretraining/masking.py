@@ -45,7 +45,6 @@ class MaskedRows(NamedTuple):
     inputs: Tensor  # b n, ids
     targets: Tensor  # b n, the original ids of chosen tokens, else IGNORE
     mask: Tensor  # b n, True = chosen
-    unused_uniforms: Tensor  # b n, a number per token for what comes after masking
 
 
 def mask_rows(
@@ -65,14 +64,14 @@ def mask_rows(
     replaced, for every kind; those that only some kinds need come after them.
     """
     count = NUM_REPLACEMENT_UNIFORMS + masking.num_uniforms
-    uniforms = make_uniforms(keys, ids.shape[1], count + 1)  # r b n
+    uniforms = make_uniforms(keys, ids.shape[1], count)  # r b n
     replacement = uniforms[1 : 1 + NUM_REPLACEMENT_UNIFORMS]
-    choice = torch.cat([uniforms[:1], uniforms[1 + NUM_REPLACEMENT_UNIFORMS : count]])
+    choice = torch.cat([uniforms[:1], uniforms[1 + NUM_REPLACEMENT_UNIFORMS :]])
     mask = masking(unmaskable, word_starts, choice)
     if masking.replaces_runs:
         replacement = torch.stack([replacement[0].gather(-1, find_run_starts(mask)), replacement[1]])
     inputs, targets = mask_tokens(ids, mask, replacement, mask_id=mask_id, random_ids=random_ids, shares=shares)
-    return MaskedRows(inputs, targets, mask, uniforms[count])
+    return MaskedRows(inputs, targets, mask)
 
 
 def find_run_starts(mask: Tensor) -> Tensor:

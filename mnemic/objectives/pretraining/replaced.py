@@ -15,7 +15,10 @@ from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import CarriedState, Loss
 from mnemic.objectives.pretraining.masked import TOKEN_MASKING, MaskedBatch, check_weights, gather_flat, mask_batch
 from mnemic.objectives.pretraining.masking import MASKINGS, ReplacementShares, check_shares
+from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError, build
+
+SAMPLE_KEY = 0x656C6563747261  # so that samples are independent of masks
 
 
 class ReplacedTokenLoss:
@@ -55,8 +58,7 @@ class ReplacedTokenLoss:
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         masked = mask_batch(batch, self.masking, shares=self.shares)
         detects = self.weights["replaced"] > 0 or self.weights["adversarial"] > 0
-        inputs = CorruptedBatch(masked.inputs, masked.unused_uniforms, detects)
-        output: ReplacedTokenLogits = network(inputs).logits
+        output: ReplacedTokenLogits = network(make_inputs(batch, masked, detects=detects)).logits
         is_target = masked.targets != IGNORE
         losses: dict[str, Tensor] = {}
         if self.weights["mlm"]:
@@ -81,6 +83,12 @@ class ReplacedTokenLoss:
         num_real, num_maskable = batch.mask.sum(1), (~batch.unmaskable).sum(1)  # b
         weights = self.masking.rate * num_maskable / num_real.clamp(min=1)
         return (weights.unsqueeze(1) * token_losses.masked_fill(~batch.mask, 0)).sum()
+
+
+def make_inputs(batch: Any, masked: MaskedBatch, *, detects: bool = True) -> CorruptedBatch:
+    """Add the numbers that sample replacements to a masked batch; they depend on its keys alone."""
+    uniforms = make_uniforms(batch.mask_seeds ^ SAMPLE_KEY, batch.tokens.shape[1], 1)[0]  # b n
+    return CorruptedBatch(masked.inputs, gather_flat(uniforms, masked.inputs.answer_mask), detects)
 
 
 def replaced_token_losses(logits: Tensor, is_replaced: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ class ReplacedTokenHead(Response):
     """Score whether each token was replaced: ``w · gelu(W h)`` (Clark et al. 2020, section 2)."""
 
     source = "text"
-    replaces = ("masked",)
+    replaces = "masked"
     corpus_metrics = "replaced"
 
     def __init__(self, width: int, *, activation: Activation = "gelu") -> None:
