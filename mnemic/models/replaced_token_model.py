@@ -138,7 +138,7 @@ def sample_tokens(logits: Tensor, uniforms: Tensor) -> Tensor:
 
 
 def replace_tokens(tokens: Tensor, positions: Tensor, samples: Tensor) -> Tensor:
-    """Put samples (m) at flattened positions (m) of tokens (b n), if they are in it."""
+    """Put samples (m) at flattened positions (m) that tokens (b n) have."""
     padded = torch.cat([tokens.flatten(), tokens.new_zeros(1)])
     return padded.scatter(0, positions, samples)[:-1].view_as(tokens)
 

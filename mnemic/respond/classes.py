@@ -60,7 +60,7 @@ def select_first(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def select_last(states: Tensor, mask: Tensor) -> Tensor:
-    """Select the state of the last unmasked token: b n d → b d; of the first token without any."""
+    """Select the state of the last unmasked token: b n d → b d."""
     columns = torch.arange(mask.shape[1], device=mask.device)
     last = torch.where(mask, columns, 0).amax(1)  # b
     return states.gather(1, last[:, None, None].expand(-1, 1, states.shape[-1])).squeeze(1)

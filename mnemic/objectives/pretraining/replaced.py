@@ -86,7 +86,7 @@ class ReplacedTokenLoss:
 
 
 def make_inputs(batch: Any, masked: MaskedBatch, *, detects: bool = True) -> CorruptedBatch:
-    """Add the numbers that sample replacements to a masked batch; they depend on its keys alone."""
+    """Add numbers that sample replacements, by its keys alone, to a masked batch."""
     uniforms = make_uniforms(batch.mask_seeds ^ SAMPLE_KEY, batch.tokens.shape[1], 1)[0]  # b n
     return CorruptedBatch(masked.inputs, gather_flat(uniforms, masked.inputs.answer_mask), detects)
 
