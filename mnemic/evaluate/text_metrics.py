@@ -17,6 +17,7 @@ from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
 from mnemic.evaluate.intervals import wilson_interval
+from mnemic.evaluate.pretraining_metrics import compute_next_token_metrics, compute_replaced_token_metrics
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
@@ -165,6 +166,12 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
     return values | ({"follows": 100 * num_followed / num_pairs} if num_pairs else {})
 
 
+def compute_corpus_metrics(network: nn.Module, corpus: CorpusDataset) -> Metrics:
+    """Compute the metrics of a corpus that fit what a network predicts."""
+    respond: Any = network.respond
+    return CORPUS_METRICS[respond.corpus_metrics](network, corpus)
+
+
 def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> Metrics:
     """Compute the exact match of generated answers, by greedy and by beam search."""
     bounds = dataset.answer.offsets.tolist()
@@ -195,9 +202,15 @@ def compute_copy_metrics(network: nn.Module, dataset: CopyDataset) -> Metrics:
     }
 
 
+# By the name that a response has for them.
+CORPUS_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+    "masked": compute_masked_token_metrics,
+    "next-token": compute_next_token_metrics,
+    "replaced": compute_replaced_token_metrics,
+}
 # By the name that a dataset has for its metrics.
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
-    "masked": compute_masked_token_metrics,
+    "masked": compute_corpus_metrics,
     "perplexity": compute_perplexity,
     "views": compute_view_metrics,
 }

@@ -30,6 +30,7 @@ class WindowBatch(NamedTuple):
     document_windows: Tensor | None = None  # e s, the windows of each text in order; -1 = none
     stream_starts: Tensor | None = None  # b, numbers of the first tokens of segments of running text
     memory: StreamMemory | None = None  # of the segments before, if the encoder has a memory length
+    span_ends: Tensor | None = None  # m 3, of masked tokens: positions around their span, offset in it
 
 
 class PackedBatch(NamedTuple):
@@ -80,7 +81,8 @@ class TextModel(BaseNetwork):
                 states, memory = self.encode_stream(inputs, inputs.stream_starts)
             else:
                 states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # b n d
-            response_kwargs = {} if inputs.decoder_tokens is None else {"decoder_tokens": inputs.decoder_tokens}
+            extra_inputs = {"decoder_tokens": inputs.decoder_tokens, "span_ends": inputs.span_ends}
+            response_kwargs = {name: value for name, value in extra_inputs.items() if value is not None}
             logits = self.respond(None, None, states, inputs.answer_mask, **response_kwargs)
             relevance = self.respond.score_relevance(states[:, 0])
         else:

@@ -6,6 +6,7 @@ from typing import Any
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.objectives.answers import AnswersLoss
 from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
+from mnemic.objectives.class_and_next_token import ClassAndNextTokenLoss
 from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.contrast_views import ContrastLoss
@@ -16,6 +17,8 @@ from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
 from mnemic.objectives.moco import MoCoLoss
 from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining.masked import PretrainingLoss
+from mnemic.objectives.pretraining.next_subword import NextSubwordLoss
+from mnemic.objectives.pretraining.replaced import ReplacedTokenLoss
 from mnemic.objectives.ranking import RankingLoss
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss
@@ -27,16 +30,19 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answer+gates": AnswerAndGatesLoss,
     "bert-mass": BertMassLoss,
     "classes": ClassLoss,
+    "classes+next-token": ClassAndNextTokenLoss,
     "contrast": ContrastLoss,
     "distil": DistilLoss,
     "distil-ranking": RankingDistilLoss,
     "layers": LayersLoss,
     "masked": PretrainingLoss,
     "moco": MoCoLoss,
+    "next-subword": NextSubwordLoss,
     "next-token": NextTokenLoss,
     "segment-next-token": NextWordLoss,
     "numbers": NumberLoss,
     "ranking": RankingLoss,
+    "replaced": ReplacedTokenLoss,
     "retrieve-and-read": RetrieveAndReadLoss,
     "spans": SpanLoss,
     "tags": TagLoss,

@@ -6,6 +6,7 @@ from mnemic.respond.classes import ClassHead
 from mnemic.respond.next_token import NextTokenHead
 from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining.masked import PretrainingHeads
+from mnemic.respond.pretraining.replaced import ReplacedTokenHead
 from mnemic.respond.quote import QuoteResponse
 from mnemic.respond.relation import RelationHead
 from mnemic.respond.sequence import SequenceDecoder
@@ -28,6 +29,7 @@ RESPONSES: dict[str, type[Any]] = {
     "predictor": Predictor,
     "quote": QuoteResponse,
     "relation": RelationHead,
+    "replaced": ReplacedTokenHead,
     "seq2seq": SequenceDecoder,
     "words": MultiWordHead,
     "spans": SpanHead,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mnemic.encode import Pretrained
     from mnemic.respond.classes import ClassHead
     from mnemic.respond.pretraining.masked import PretrainingHeads
+    from mnemic.respond.pretraining.replaced import ReplacedTokenHead
     from mnemic.respond.spans import SpanHead
 
 CHECKPOINT_HELP = "A run or checkpoint with a Transformer encoder, or a Hugging Face folder, which is rewritten."
@@ -29,9 +30,10 @@ def export(
 
     AutoModel.from_pretrained(DIR) and AutoTokenizer.from_pretrained(DIR) load it with the same
     hidden states. AutoModelForQuestionAnswering loads the head of a reader, AutoModelForMaskedLM
-    those of a pre-trained BERT, AutoModelForSequenceClassification that of a classifier with
-    model.respond.pool = "first"; memory and other responses have no counterpart there and are not
-    exported. The README in DIR says how to use it.
+    those of a pre-trained BERT or ALBERT, AutoModelForPreTraining that of an ELECTRA,
+    AutoModelForSequenceClassification that of a classifier with model.respond.pool = "first";
+    memory and other responses have no counterpart there and are not exported. The README in DIR
+    says how to use it.
 
     Example: mnemic export runs/reader reader-for-transformers
     """
@@ -62,6 +64,7 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     from mnemic.models import TextModel
     from mnemic.respond.classes import ClassHead
     from mnemic.respond.pretraining.masked import PretrainingHeads
+    from mnemic.respond.pretraining.replaced import ReplacedTokenHead
     from mnemic.respond.spans import SpanHead
     from mnemic.text import SubwordTokenizer
 
@@ -76,6 +79,8 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     respond = loaded.network.respond
     if isinstance(respond, PretrainingHeads):
         return add_pretraining_heads(pretrained, respond)
+    if isinstance(respond, ReplacedTokenHead):
+        return add_discriminator_head(pretrained._replace(family=family or "electra"), respond)
     if isinstance(respond, SpanHead) and isinstance(loaded.network, TextModel):
         return add_span_head(pretrained, respond)
     if isinstance(respond, ClassHead) and isinstance(loaded.network, TextModel) and has_class_head(name, respond):
@@ -102,11 +107,26 @@ def add_pretraining_heads(pretrained: "Pretrained", respond: "PretrainingHeads")
             "the head has another epsilon or activation than the encoder, which Hugging Face does "
             "not know; give model.respond those of model.encode"
         )
+    if respond.boundary is not None:
+        print_warnings("the head of span boundaries stays behind: it has no place there")
     architecture = family.masked_lm_classes[respond.follows is not None]
     return pretrained._replace(
         pooler=None if respond.follows is None else respond.follows.pool,
         unused=rename_head_weights(weights_of(respond), family),
         config={"model_type": pretrained.family, "architectures": [architecture]},
+    )
+
+
+def add_discriminator_head(pretrained: "Pretrained", respond: "ReplacedTokenHead") -> "Pretrained":
+    """Add the head that detects replaced tokens; the generator stays behind."""
+    from mnemic.encode.huggingface.heads import rename_discriminator_head
+
+    if pretrained.family != "electra":
+        print_warnings(f"a {pretrained.family} has no place for the head of replaced tokens; it stays behind")
+        return pretrained
+    return pretrained._replace(
+        unused=rename_discriminator_head(respond.dense, respond.score),
+        config={"model_type": "electra", "architectures": ["ElectraForPreTraining"]},
     )
 
 

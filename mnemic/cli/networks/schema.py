@@ -11,6 +11,7 @@ from mnemic.recipe import Recipe, join_words, kind_name, kind_of, parameters_of,
 MODEL_FACTS = {"width", "vocab", "max_length", "tables", "words", "hops", "spelled", "unseen", "classes"}
 MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
 SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
+GENERATOR_FACTS = {"encode_spec", "detector"}  # what it is a smaller one of
 TOKENIZER_FACTS = {"texts", "extra"}  # of a vocabulary that is learned
 LAYER_FACTS = {"layer", "depth"}  # the number of an attention's layer, and of layers
 OBJECTIVE_FACTS = {"teachers", "network", "shards", "batch"}
@@ -24,6 +25,7 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     """List the options of the kinds in ``recipe``: type, default and current value."""
     from mnemic import data, encode, memory, objectives, respond
     from mnemic.encode.masked_layer import MaskedLayer
+    from mnemic.models.replaced_token_model import TokenGenerator
     from mnemic.models.segment_model import SegmentModel
     from mnemic.models.segment_text_model import SegmentTextModel
     from mnemic.train.loop import TrainSettings
@@ -38,6 +40,9 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
         part_options += list_part_options("model.segments", segment_class, model["segments"], SEGMENT_FACTS, {})
     if "mass" in model:
         part_options += list_part_options("model.mass", MaskedLayer, model["mass"], MODEL_FACTS, {})
+    if "generator" in model:
+        hidden = MODEL_FACTS | GENERATOR_FACTS
+        part_options += list_part_options("model.generator", TokenGenerator, model["generator"], hidden, {})
     settings = vars(TrainSettings()) | recipe.get("train", {})
     # With a memory, an encoder makes one vector per text; without one, or with a memory that is
     # carried from segment to segment, one per token.

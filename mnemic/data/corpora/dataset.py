@@ -25,11 +25,15 @@ from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS, load_stored_tokeni
 from mnemic.recipe import ConfigError, build, kind_of
 from mnemic.recipe.migrate import migrate_recipe
 from mnemic.text import SubwordTokenizer, Tokenizer
-from mnemic.text.tokenizers.word_starts import find_chinese_words
+from mnemic.text.tokenizers.word_starts import find_capitalized_runs, find_chinese_words
 from mnemic.text.windows import Truncation
 
 SPLIT_OPTIONS = ("train_file", "validation_file", "test_file", "validation", "field")  # which documents are in a split
-WORD_FINDERS: dict[str, WordFinder | None] = {"text": None, "chinese": find_chinese_words}
+WORD_FINDERS: dict[str, WordFinder | None] = {
+    "text": None,
+    "chinese": find_chinese_words,
+    "entities": find_capitalized_runs,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +57,7 @@ class CorpusFiles(DocumentFiles):
     )
     format: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {"kind": "full-sentences"})
     length: int = 128
-    words: Literal["text", "chinese"] = "text"
+    words: Literal["text", "chinese", "entities"] = "text"
     copies: int = 0
     cache: str = ""
     overlap: int = 32

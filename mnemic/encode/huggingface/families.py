@@ -103,6 +103,12 @@ BERT_HEADS = {
     "vocabulary.bias": "cls.predictions.bias",
     "follows.score": "cls.seq_relationship",
 }
+ALBERT_HEADS = {
+    "vocabulary.dense": "predictions.dense",
+    "vocabulary.norm": "predictions.LayerNorm",
+    "vocabulary.bias": "predictions.bias",
+    "follows.score": "sop_classifier.classifier",
+}
 
 FAMILIES = {
     "bert": Family(
@@ -128,6 +134,7 @@ FAMILIES = {
         "AlbertModel", "albert",
         SIZES | {"narrow": "embedding_size", "groups": "num_hidden_groups"},
         EMBEDDINGS | ALBERT_WIDEN | ALBERT_LAYER, DEFAULTS | ALBERT_DEFAULTS, pooler="pooler",
+        head_names=ALBERT_HEADS, masked_lm_classes=("AlbertForMaskedLM", "AlbertForPreTraining"),
         classifier=("albert.pooler", "classifier"),
     ),
 }  # fmt: skip
