@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from mnemic.encode.embeddings import DEFAULT_EMBEDDINGS
 from mnemic.encode.packed import MAX_TOKENS_CPU, PackedMask, find_true_positions, group_by_length, has_varlen_kernel
-from mnemic.encode.stacks import STACKS, StackContext, real_token_mask
+from mnemic.encode.stacks import STACKS, FactorizationOrder, StackContext, real_token_mask
 from mnemic.encode.token_encoder import TokenEncoder
-from mnemic.recipe import build
+from mnemic.recipe import ConfigError, build
 
 DEFAULT_STACK: Mapping[str, Any] = {"kind": "encoder"}
 
@@ -40,6 +40,9 @@ class TransformerEncoder(TokenEncoder):
         super().__init__(width, vocab, embeddings)
         self.stack: Any = build(STACKS, stack, width=width)
         self.segments = 0 if self.embeddings.segments is None else len(self.embeddings.segments)
+        self.takes_segments = getattr(self.stack, "takes_segments", False)  # the layers, not the embeddings
+        if self.takes_segments:
+            self.segments = self.stack.num_segments
 
     def forward(
         self,
@@ -50,14 +53,18 @@ class TransformerEncoder(TokenEncoder):
         segments: Tensor | None = None,
         positions: Tensor | None = None,
         max_tokens: int = 0,
+        order: FactorizationOrder | None = None,
     ) -> Tensor:
         """Encode tokens b n → b n d, zeros at padding.
 
         ``mask`` is b n, or b n n where it depends on the query, or a ``PackedMask`` where
         ``tokens`` is one row of packed texts, which need their own ``positions``. Every token sees
         ``context``. At most ``max_tokens`` tokens are not padding; 0 if unknown. vmap, which cannot
-        pack, uses an attention that does not support it.
+        pack, uses an attention that does not support it. With an ``order`` the states are those
+        of a ``two-stream`` stack's query stream, zeros at tokens that are not asked.
         """
+        if order is not None:
+            return self.encode_in_order(tokens, mask, order, segments)
         if isinstance(mask, PackedMask) and mask.lengths and not self.stack.supports_packing:
             return self.encode_unpacked(tokens, mask, segments, positions)
         if isinstance(mask, PackedMask) or context is not None or mask.dim() != 2 or not self.stack.supports_packing:
@@ -81,8 +88,27 @@ class TransformerEncoder(TokenEncoder):
         ``tokens``, ``mask`` b n → depth + 1 times b n d, before the last norm; what is at padding
         means nothing. A packed row, with its ``positions``, gives rows 1 t d.
         """
-        x = self.embeddings(tokens, real_token_mask(mask), segments=segments, positions=positions)
-        yield from self.stack.iterate_layers(x, mask)
+        x, stack_kwargs = self.embed(tokens, mask, segments, positions)
+        yield from self.stack.iterate_layers(x, mask, **stack_kwargs)
+
+    def embed(
+        self, tokens: Tensor, mask: Tensor | PackedMask, segments: Tensor | None, positions: Tensor | None
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Embed tokens, b n → b n d; return what the layers take beside them, too."""
+        table_segments = None if self.takes_segments else segments
+        x = self.embeddings(tokens, real_token_mask(mask), segments=table_segments, positions=positions)
+        return x, {"segments": segments} if self.takes_segments else {}
+
+    def encode_in_order(
+        self, tokens: Tensor, mask: Tensor | PackedMask, order: FactorizationOrder, segments: Tensor | None
+    ) -> Tensor:
+        """Encode asked tokens from those before them in an order: b n → b n d."""
+        if not getattr(self.stack, "reads_in_order", False):
+            raise ConfigError(
+                "these layers read in no other order than that of the text: set model.encode.stack.kind=two-stream"
+            )
+        x, stack_kwargs = self.embed(tokens, mask, segments, None)
+        return self.stack.predict(x, mask, order, **stack_kwargs)[0]
 
     def encode_batch(
         self,
@@ -102,8 +128,8 @@ class TransformerEncoder(TokenEncoder):
             tokens = nn.functional.pad(tokens, (0, num_filler))
             segments = None if segments is None else nn.functional.pad(segments, (0, num_filler))
             positions = None if positions is None else nn.functional.pad(positions, (0, num_filler))
-        x = self.embeddings(tokens, real_token_mask(mask), segments=segments, positions=positions)
-        states = self.stack(x, mask, context)
+        x, stack_kwargs = self.embed(tokens, mask, segments, positions)
+        states = self.stack(x, mask, context, **stack_kwargs)
         return states[:, : states.shape[1] - num_filler]
 
     def encode_unpacked(

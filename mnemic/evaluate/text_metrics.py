@@ -20,8 +20,9 @@ from mnemic.evaluate.intervals import wilson_interval
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
-from mnemic.objectives.pretraining.masked import mask_batch, masked_token_loss
+from mnemic.objectives.pretraining.masked import MaskedBatch, mask_batch, masked_token_loss
 from mnemic.objectives.pretraining.masking import TokenMasking
+from mnemic.objectives.pretraining.permuted import AskedSpans, permute_batch
 from mnemic.predict.generate import generate_candidates
 from mnemic.predict.perplexity import compute_perplexity
 from mnemic.predict.windows import (
@@ -142,15 +143,16 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
     """Compute accuracy and loss on masked tokens, and the accuracy of next-sentence prediction.
 
     The masks are single tokens and always the same, however the network was trained, so that
-    recipes can be compared. On a GPU matrix products are in bfloat16.
+    recipes can be compared. A network that reads in a random order gets asked tokens instead. On a GPU matrix products are in bfloat16.
     """
     on_gpu = corpus.device.type == "cuda"
+    corrupt = CORRUPTIONS[network.respond.corruption]  # type: ignore[union-attr, index]
     with evaluating(network):
         sums = torch.zeros(5, dtype=torch.float64, device=corpus.device)
         rows = torch.arange(len(corpus), device=corpus.device)
         for batch_rows in rows.split(max(TOKENS_PER_BATCH // corpus.max_length, 1)):
             batch = corpus.batch(batch_rows, compact=not on_gpu)
-            masked = mask_batch(batch, TokenMasking())
+            masked = corrupt(batch)
             with torch.autocast(corpus.device.type, torch.bfloat16, enabled=on_gpu):
                 output = network(masked.inputs).logits
             loss = masked_token_loss(output, masked)
@@ -195,6 +197,11 @@ def compute_copy_metrics(network: nn.Module, dataset: CopyDataset) -> Metrics:
     }
 
 
+# By the name that a response to masked tokens has for its corruption.
+CORRUPTIONS: dict[str, Callable[[Any], MaskedBatch]] = {
+    "masked": lambda batch: mask_batch(batch, TokenMasking()),
+    "permuted": lambda batch: permute_batch(batch, AskedSpans()),
+}
 # By the name that a dataset has for its metrics.
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "masked": compute_masked_token_metrics,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mnemic.encode.packed import PackedMask
-from mnemic.encode.stacks import StackContext
+from mnemic.encode.stacks import FactorizationOrder, StackContext
 from mnemic.encode.token_encoder import TokenEncoder
 from mnemic.memory import Reading
 from mnemic.models.contract import BaseNetwork
@@ -30,6 +30,7 @@ class WindowBatch(NamedTuple):
     document_windows: Tensor | None = None  # e s, the windows of each text in order; -1 = none
     stream_starts: Tensor | None = None  # b, numbers of the first tokens of segments of running text
     memory: StreamMemory | None = None  # of the segments before, if the encoder has a memory length
+    order: FactorizationOrder | None = None  # in which asked tokens are predicted; None: that of the text
 
 
 class PackedBatch(NamedTuple):
@@ -76,6 +77,8 @@ class TextModel(BaseNetwork):
         if isinstance(inputs, WindowBatch):
             if self.encode.takes_max_tokens:
                 encode_kwargs["max_tokens"] = inputs.max_tokens
+            if inputs.order is not None:
+                encode_kwargs["order"] = inputs.order
             if inputs.stream_starts is not None and self.encode.memory_length:
                 states, memory = self.encode_stream(inputs, inputs.stream_starts)
             else:

@@ -16,6 +16,7 @@ from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
 from mnemic.objectives.moco import MoCoLoss
 from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining.masked import PretrainingLoss
+from mnemic.objectives.pretraining.permuted import PermutedLoss
 from mnemic.objectives.ranking import RankingLoss
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss
@@ -36,6 +37,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "next-token": NextTokenLoss,
     "segment-next-token": NextWordLoss,
     "numbers": NumberLoss,
+    "permuted": PermutedLoss,
     "ranking": RankingLoss,
     "retrieve-and-read": RetrieveAndReadLoss,
     "spans": SpanLoss,

@@ -6,6 +6,7 @@ from mnemic.respond.classes import ClassHead
 from mnemic.respond.next_token import NextTokenHead
 from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining.masked import PretrainingHeads
+from mnemic.respond.pretraining.permuted import PermutedHead
 from mnemic.respond.quote import QuoteResponse
 from mnemic.respond.relation import RelationHead
 from mnemic.respond.sequence import SequenceDecoder
@@ -25,6 +26,7 @@ RESPONSES: dict[str, type[Any]] = {
     "masked": PretrainingHeads,
     "word-match": MatchWordHead,
     "next-token": NextTokenHead,
+    "permuted": PermutedHead,
     "predictor": Predictor,
     "quote": QuoteResponse,
     "relation": RelationHead,

@@ -18,6 +18,7 @@ class Response(nn.Module):
     tied = False  # its ``table`` is the encoder's last table
     generates_words = True
     methods: tuple[str, ...] = ()  # of ``predict.Model``
+    replaces: str | None = None  # the kind of response whose data fits it, too
     text_vector: Literal["mean", "first"] = "mean"  # of a window's states, the vector of its text
 
     @property

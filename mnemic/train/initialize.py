@@ -229,7 +229,9 @@ def check_kinds(recipe: Recipe) -> None:
 def check_response(respond: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise an error unless a response has the methods that the data needs."""
     needed = kind_of(DATASETS, data).response
-    if kind_name(respond) != needed and not {*kind_of(RESPONSES, respond).methods} & {*RESPONSES[needed].methods}:
+    if needed in (kind_name(respond), kind_of(RESPONSES, respond).replaces):
+        return
+    if not {*kind_of(RESPONSES, respond).methods} & {*RESPONSES[needed].methods}:
         raise ConfigError(
             f"model.respond.kind is {kind_name(respond)!r}, but data of kind {kind_name(data)!r} needs {needed!r}"
         )

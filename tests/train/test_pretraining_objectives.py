@@ -1,0 +1,21 @@
+"""Each pre-training objective learns what frequencies cannot tell, in a short run."""
+
+from pathlib import Path
+
+from learn_runs import finish
+from pretraining_runs import compute_unigram_loss, load_tiny_recipe
+
+from mnemic.checkpoint.folder import load_checkpoint
+
+
+def train_figures(name: str, folder: Path, *sets: str) -> dict[str, float]:
+    """Train a tiny recipe; return the figures of the last validation."""
+    finish(load_tiny_recipe(name, "train.steps=140", "train.log=70", *sets), folder, device="cpu")
+    return load_checkpoint(folder).progress.history[-1]["figures"]
+
+
+def test_permuted_language_model(tmp_path: Path) -> None:
+    """The query stream knows the position and what comes before in the order."""
+    figures = train_figures("xlnet-pretrain", tmp_path, "model.encode.stack.heads=4")
+    assert figures["loss"] < 0.55 * compute_unigram_loss()
+    assert figures["accuracy"] > 55
