@@ -248,9 +248,7 @@ def load_questions(path: Path) -> None:
     loaded = packed["loaded"]
     train = replace(loaded.train, token_pool=packed["token_pool"].long())
     is_squad = [path.startswith("squad/") for path, count in packed["articles"] for _ in range(count)]
-    DATA.update(
-        loaded=loaded._replace(train=train, validation=()), sets=packed["sets"], is_squad=torch.tensor(is_squad)
-    )
+    DATA.update(loaded=loaded._replace(train=train, validation=()), sets=packed["sets"], is_squad=torch.tensor(is_squad))
 
 
 def encode_sets(args: argparse.Namespace) -> None:

@@ -143,7 +143,8 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
     """Compute accuracy and loss on masked tokens, and the accuracy of next-sentence prediction.
 
     The masks are single tokens and always the same, however the network was trained, so that
-    recipes can be compared. A network that reads in a random order gets asked tokens instead. On a GPU matrix products are in bfloat16.
+    recipes can be compared. A network that predicts in a random order is asked for tokens instead.
+    On a GPU matrix products are in bfloat16.
     """
     on_gpu = corpus.device.type == "cuda"
     corrupt = CORRUPTIONS[network.respond.corruption]  # type: ignore[union-attr, index]

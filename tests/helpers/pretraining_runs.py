@@ -43,16 +43,23 @@ def make_corpus_batch(labels: list[int], length: int = 12) -> CorpusBatch:
 
 @cache
 def make_texts() -> Path:
-    """Write the documents and make their sequences, once for all tests of a process."""
-    folder = Path(mkdtemp(prefix="mnemic-test-"))
-    text_files.corpus(folder / "texts", 300)
-    recipe = load_recipe("bert-pretrain", [*DATA, f"data.folder={folder / 'texts'}", f"data.cache={folder / 'made'}"])
-    CorpusFiles(**{key: value for key, value in recipe["data"].items() if key != "kind"}).load()
-    return folder / "made"
+    """Write the documents, once for all tests of a process."""
+    return text_files.corpus(Path(mkdtemp(prefix="mnemic-test-")), 300)
+
+
+def make_sequences(sequence_format: str) -> Path:
+    """Make the sequences of the documents in a format, once for all tests of a process."""
+    folder = make_texts().with_name(f"{make_texts().name}-{sequence_format}")
+    if not folder.exists():
+        sets = [f"data.folder={make_texts()}", f"data.cache={folder}", f"data.format.kind={sequence_format}"]
+        spec = load_recipe("bert-pretrain", [*DATA, *sets])["data"]
+        CorpusFiles(**{key: value for key, value in spec.items() if key != "kind"}).load()
+    return folder
 
 
 def load_tiny_recipe(name: str, *sets: str) -> Recipe:
-    return load_recipe(name, [*TINY, f"data.folder={make_texts()}", *sets])
+    sequence_format = load_recipe(name)["data"]["format"]["kind"]
+    return load_recipe(name, [*TINY, f"data.folder={make_sequences(sequence_format)}", *sets])
 
 
 def load_sequences(**options: object) -> tuple[CorpusDataset, CorpusDataset]:

@@ -19,3 +19,10 @@ def test_permuted_language_model(tmp_path: Path) -> None:
     figures = train_figures("xlnet-pretrain", tmp_path, "model.encode.stack.heads=4")
     assert figures["loss"] < 0.55 * compute_unigram_loss()
     assert figures["accuracy"] > 55
+
+
+def test_views_of_one_network(tmp_path: Path) -> None:
+    """Validation reads both ways, as that of all masked models; a third of the training does."""
+    figures = train_figures("unilm-pretrain", tmp_path)
+    print("FIG", figures)
+    assert figures["loss"] < 0.75 * compute_unigram_loss()

@@ -38,7 +38,7 @@ class Stream(NamedTuple):
 
 
 class RelativeSegments(nn.Module):
-    """Score whether query and key are in the same segment (Yang et al. 2019, section 2.5)."""
+    """Score whether two tokens are in one segment (Yang et al. 2019, section 2.5)."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -46,10 +46,13 @@ class RelativeSegments(nn.Module):
         self.vectors = nn.Parameter(torch.randn(2, heads, width // heads) * BIAS_SCALE)  # same, other
 
     def forward(self, query: Tensor, is_other: Tensor) -> Tensor:
-        """Score all pairs: ``query`` b h n c, ``is_other`` b n m → b h n m."""
+        """Score all pairs.
+
+        ``query`` b h n c, ``is_other`` b n m → b h n m.
+        """
         scores = (query + self.bias) @ self.vectors.permute(1, 2, 0) * query.shape[-1] ** -0.5  # b h n 2
-        same, other = scores.unsqueeze(-2).unbind(-1)  # b h n 1
-        return torch.where(is_other.unsqueeze(1), other, same)
+        same_scores, other_scores = scores.unsqueeze(-2).unbind(-1)  # b h n 1
+        return torch.where(is_other.unsqueeze(1), other_scores, same_scores)
 
 
 class TwoStreamBlock(nn.Module):
@@ -96,7 +99,7 @@ class TwoStreamStack(nn.Module):
     options are those of ``encoder``. Segments are relative, so the embeddings need neither segments
     nor positions. A context counts as segment 0.
 
-    Where we differ: a query that may see nothing gets zeros; the published code then lets it see all.
+    Where we differ: a query that may see nothing gets zeros; in the published code it sees all.
     """
 
     takes_segments = reads_in_order = True
@@ -154,7 +157,7 @@ class TwoStreamStack(nn.Module):
         ``mask`` is b n, or b n n where it depends on the query; ``segments`` b n.
         """
         *_, x = self.iterate_layers(x, mask, context, segments=segments)
-        # The unused vector gets a gradient of 0: processes that train together wait for all gradients.
+        # The unused vector gets a gradient, of 0: processes that train together wait for it.
         return (self.norm(x) + 0 * self.query_start) * real_token_mask(mask).unsqueeze(-1)
 
     def iterate_layers(
@@ -209,15 +212,15 @@ class TwoStreamStack(nn.Module):
             contents.append(streams[0].states)
         states = self.norm(streams[1].states) * is_asked.unsqueeze(-1)  # b t d
         # The last row takes queries that ask nothing.
-        placed = states.new_zeros(x.shape[0], x.shape[1] + 1, x.shape[2])
-        placed = placed.scatter(1, order.queries.unsqueeze(-1).expand_as(states), states)
-        return placed[:, :-1], contents
+        blank = states.new_zeros(x.shape[0], x.shape[1] + 1, x.shape[2])
+        scattered = blank.scatter(1, order.queries.unsqueeze(-1).expand_as(states), states)
+        return scattered[:, :-1], contents
 
 
 def order_visible(ranks: Tensor, mask: Tensor, positions: Tensor, is_asked: Tensor) -> tuple[Tensor, Tensor]:
-    """Say what the contents of all tokens see, b n n, and what asked tokens see, b t n.
+    """Say what contents see and what asked tokens see.
 
-    ``ranks``, ``mask`` b n; ``positions``, ``is_asked`` b t.
+    ``ranks``, ``mask`` b n; ``positions``, ``is_asked`` b t → b n n and b t n.
     """
     always = (ranks == SEEN_BY_ALL).unsqueeze(1)  # b 1 n
     is_self = torch.eye(ranks.shape[1], dtype=torch.bool, device=ranks.device)
@@ -228,7 +231,7 @@ def order_visible(ranks: Tensor, mask: Tensor, positions: Tensor, is_asked: Tens
 
 
 def prepend_visible(visible: Tensor, context: StackContext | None) -> Tensor:
-    """Prepend the columns of a context, which every token sees: b n n → b n m."""
+    """Prepend the columns of a context, seen by all: b n n → b n m."""
     if context is None:
         return visible
     return torch.cat([context.mask.unsqueeze(1).expand(-1, visible.shape[1], -1), visible], -1)

@@ -15,11 +15,13 @@ from mnemic.models import IGNORE, WindowBatch
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import CarriedState, Loss
 from mnemic.objectives.pretraining.masking import MASKINGS, NUM_UNIFORMS, TokenMasking, mask_tokens
+from mnemic.objectives.pretraining.views import SequenceViews, keep_both_ways
 from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError, build
 from mnemic.respond.pretraining.masked import PretrainingLogits
 
 TOKEN_MASKING: Mapping[str, Any] = {"kind": "tokens"}
+NO_VIEWS: Mapping[str, Any] = {}
 # Buffers are long enough for this many √mean more masked positions than the mean.
 MAX_DEVIATIONS = 10
 
@@ -38,15 +40,32 @@ class PretrainingLoss:
     is left out, and the network need not compute its logits. Each pair is weighted by its expected
     number of masked tokens, so that the sums over parts of a batch, or over processes, add up to
     the sum of the whole. Where we differ from BERT: long pairs count more.
+
+    ``views`` are the shares of sequences whose tokens see all others or only some, as in
+    ``SequenceViews``; without them all see all.
     """
 
-    def __init__(self, *, mlm: float = 1.0, nsp: float = 0.0, masking: Mapping[str, Any] = TOKEN_MASKING) -> None:
+    def __init__(
+        self,
+        *,
+        mlm: float = 1.0,
+        nsp: float = 0.0,
+        masking: Mapping[str, Any] = TOKEN_MASKING,
+        views: Mapping[str, Any] = NO_VIEWS,
+        network: nn.Module | None = None,
+    ) -> None:
         self.weights = {"mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
         self.masking = build(MASKINGS, masking)
+        self.views = SequenceViews(views, network) if views else None
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         masked = mask_batch(batch, self.masking)
+        if self.views is not None:
+            view_numbers = self.views.draw(batch.mask_seeds)
+            masked = masked._replace(inputs=self.views.apply(masked.inputs, view_numbers))
+            labels = keep_both_ways(batch.next_sentence_labels, view_numbers)
+            batch = batch._replace(next_sentence_labels=labels)
         predictions = network(masked.inputs).logits
         mlm, nsp = self.weights["mlm"], self.weights["nsp"]
         if not mlm:

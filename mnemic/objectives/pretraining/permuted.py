@@ -62,12 +62,13 @@ class AskedSpans:
 
 
 class PermutedLoss:
-    """Predict asked tokens in a random order, each from those before it (Yang et al. 2019).
+    """Predict tokens in a random order, each from those before it (XLNet).
 
-    Arguments are those of ``AskedSpans``, and ``block``: tokens are ordered within blocks of so
-    many, one block after the other; 0: all at once. Tokens that are not asked come first, and all
-    see them; special tokens are ordered, but never asked. Where we differ: sequences have no memory
-    of others, and [CLS] stays at the front, in segment 0, where the heads of later tasks read it.
+    Yang et al. 2019, equation 3 and section 2.3, arXiv:1906.08237. Arguments are those of
+    ``AskedSpans``, and ``block``: tokens are ordered within blocks of so many, one block after the
+    other; 0: all at once. Tokens that are not asked come first, and all see them; special tokens
+    are ordered, but never asked. Where we differ: sequences have no memory of others, and [CLS]
+    stays at the front, in segment 0, where the heads of later tasks read it.
     """
 
     replaces = "masked"
@@ -88,14 +89,14 @@ def permute_batch(batch: Any, choose_spans: AskedSpans, block: int = 0) -> Maske
     """Choose asked tokens of a batch and their order; the tokens stay as they are."""
     num_tokens = batch.tokens.shape[1]
     uniforms = make_uniforms(batch.mask_seeds, num_tokens, NUM_UNIFORMS)  # 3 b n
-    asked = choose_spans(uniforms[:2]) & ~batch.unmaskable
+    is_asked = choose_spans(uniforms[:2]) & ~batch.unmaskable
     ranks = draw_ranks(uniforms[2], block)
-    ranks = ranks.masked_fill(~asked & ~batch.unmaskable, SEEN_BY_ALL)
-    max_asked = choose_spans.limit(num_tokens) if batch.max_tokens else max(int(asked.sum(1).max()), 1)
-    positions = find_true_positions(asked, max_asked * len(asked)) if batch.max_tokens else None
-    positions = asked.flatten().nonzero().squeeze(1) if positions is None else positions  # m
+    ranks = ranks.masked_fill(~is_asked & ~batch.unmaskable, SEEN_BY_ALL)
+    max_asked = choose_spans.limit(num_tokens) if batch.max_tokens else max(int(is_asked.sum(1).max()), 1)
+    positions = find_true_positions(is_asked, max_asked * len(is_asked)) if batch.max_tokens else None
+    positions = is_asked.flatten().nonzero().squeeze(1) if positions is None else positions  # m
     padded_targets = torch.cat([batch.tokens.flatten(), batch.tokens.new_full((1,), IGNORE)])
-    order = FactorizationOrder(ranks, list_queries(asked, max_asked))
+    order = FactorizationOrder(ranks, list_queries(is_asked, max_asked))
     windows = WindowBatch(batch.tokens, batch.mask, batch.segments, positions, batch.max_tokens, order=order)
     return MaskedBatch(windows, padded_targets[positions])
 
@@ -109,7 +110,7 @@ def draw_ranks(uniforms: Tensor, block: int) -> Tensor:
     return order.argsort(dim=-1)
 
 
-def list_queries(asked: Tensor, limit: int) -> Tensor:
+def list_queries(is_asked: Tensor, limit: int) -> Tensor:
     """List the positions of each row's first ``limit`` asked tokens, b t; n = none."""
-    positions = torch.arange(asked.shape[1], device=asked.device)
-    return torch.where(asked, positions, asked.shape[1]).sort(-1).values[:, :limit]
+    positions = torch.arange(is_asked.shape[1], device=is_asked.device)
+    return torch.where(is_asked, positions, is_asked.shape[1]).sort(-1).values[:, :limit]

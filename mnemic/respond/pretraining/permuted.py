@@ -32,7 +32,10 @@ class PermutedHead(Response):
         self.bias = nn.Parameter(torch.zeros(vocab))
 
     def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> PretrainingLogits:
-        """Score the words at the positions in ``mask``, indices in the flattened batch, m → m v."""
+        """Score the words at positions in the flattened batch.
+
+        ``states`` b n d, ``mask`` m → m v.
+        """
         flat = states.flatten(0, 1)
         asked_states = flat.index_select(0, mask.clamp(max=len(flat) - 1))  # m d
         return PretrainingLogits(nn.functional.linear(asked_states, self.words, self.bias), None)

@@ -133,7 +133,7 @@ def test_both_streams_and_the_memory_are_those_of_transformers() -> None:
     torch.testing.assert_close(content[mask], plain.last_hidden_state[mask], atol=1e-4, rtol=0)
 
 
-# What each stream sees -----------------------------------------------------------------------------
+# What each stream sees -----------------------------------------------------------------------
 
 
 def find_influences(stack: TwoStreamStack, order: FactorizationOrder, length: int) -> dict[int, set[int]]:
