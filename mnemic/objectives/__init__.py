@@ -6,6 +6,7 @@ from typing import Any
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.objectives.answers import AnswersLoss
 from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
+from mnemic.objectives.both_directions import BothDirectionsLoss
 from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.contrast_views import ContrastLoss
@@ -27,6 +28,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answer+facts": AnswerAndFactsLoss,
     "answer+gates": AnswerAndGatesLoss,
     "bert-mass": BertMassLoss,
+    "both-directions": BothDirectionsLoss,
     "classes": ClassLoss,
     "contrast": ContrastLoss,
     "distil": DistilLoss,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mnemic.respond.both_directions import BothDirectionsHead
 from mnemic.respond.classes import ClassHead
 from mnemic.respond.next_token import NextTokenHead
 from mnemic.respond.predictor import Predictor
@@ -20,6 +21,7 @@ from mnemic.respond.word_match import MatchWordHead
 from mnemic.respond.words import MultiWordHead
 
 RESPONSES: dict[str, type[Any]] = {
+    "both-directions": BothDirectionsHead,
     "classes": ClassHead,
     "word-decoder": GRUWordHead,
     "word-joint": JointWordHead,

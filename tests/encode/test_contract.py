@@ -56,6 +56,8 @@ def make_cases() -> dict[str, dict[str, Any]]:
             part_spec = {**unfused_spec(RECURRENTS, kind), "directions": directions}
             specs[f"recurrent {kind} {directions}"] = {"recurrent": part_spec}
     specs["word-vectors"] = {}
+    specs["elmo mix"] = {"recurrent": unfused_spec(RECURRENTS, "lstm"), "mix": True}
+    specs["elmo"] = {"recurrent": unfused_spec(RECURRENTS, "lstm")}
     return {name: {"kind": name.split()[0], **spec} for name, spec in specs.items()}
 
 
@@ -75,6 +77,7 @@ ALL_CASES = pytest.mark.parametrize("case", CASES)
 VMAP_CASES = pytest.mark.parametrize("case", [case for case in CASES if not case.endswith(NO_VMAP)])
 # By the end of a case's name: weights without a gradient in one segment of text.
 IGNORED_WEIGHTS = {
+    "elmo": ("mix.scores", "mix.scale"),
     "external": ("around_attention.norm.bias",),
     "two-stream": ("query_start", "segments.bias", "segments.vectors"),
 }
