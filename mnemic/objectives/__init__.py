@@ -16,6 +16,7 @@ from mnemic.objectives.distillation.soft_ranking import RankingDistilLoss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
 from mnemic.objectives.moco import MoCoLoss
 from mnemic.objectives.next_token import NextTokenLoss
+from mnemic.objectives.pretraining.infoword import InfoWordLoss
 from mnemic.objectives.pretraining.masked import PretrainingLoss
 from mnemic.objectives.pretraining.permuted import PermutedLoss
 from mnemic.objectives.ranking import RankingLoss
@@ -33,6 +34,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "contrast": ContrastLoss,
     "distil": DistilLoss,
     "distil-ranking": RankingDistilLoss,
+    "infoword": InfoWordLoss,
     "layers": LayersLoss,
     "masked": PretrainingLoss,
     "moco": MoCoLoss,

@@ -1,5 +1,6 @@
 """Each pre-training objective learns what frequencies cannot tell, in a short run."""
 
+from math import log
 from pathlib import Path
 
 from learn_runs import finish
@@ -24,5 +25,12 @@ def test_permuted_language_model(tmp_path: Path) -> None:
 def test_views_of_one_network(tmp_path: Path) -> None:
     """Validation reads both ways, as that of all masked models; a third of the training does."""
     figures = train_figures("unilm-pretrain", tmp_path)
-    print("FIG", figures)
     assert figures["loss"] < 0.75 * compute_unigram_loss()
+
+
+def test_sentences_find_their_ngrams(tmp_path: Path) -> None:
+    """Masks are predicted, and n-grams found better than by chance among sixteen."""
+    figures = train_figures("infoword-pretrain", tmp_path)
+    assert figures["loss"] < 0.75 * compute_unigram_loss()
+    losses = load_checkpoint(tmp_path).progress.history[-1]["losses"]
+    assert losses["ngrams"] < 0.93 * log(16)
