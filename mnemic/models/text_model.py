@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from mnemic.encode.embeddings import Notes
 from mnemic.encode.packed import PackedMask
 from mnemic.encode.stacks import FactorizationOrder, StackContext
 from mnemic.encode.token_encoder import TokenEncoder
@@ -30,6 +31,7 @@ class WindowBatch(NamedTuple):
     document_windows: Tensor | None = None  # e s, the windows of each text in order; -1 = none
     stream_starts: Tensor | None = None  # b, numbers of the first tokens of segments of running text
     memory: StreamMemory | None = None  # of the segments before, if the encoder has a memory length
+    notes: Notes | None = None  # to mix into the embeddings, if the encoder takes them
     order: FactorizationOrder | None = None  # in which asked tokens are predicted; None: that of the text
 
 
@@ -79,6 +81,8 @@ class TextModel(BaseNetwork):
                 encode_kwargs["max_tokens"] = inputs.max_tokens
             if inputs.order is not None:
                 encode_kwargs["order"] = inputs.order
+            if inputs.notes is not None:
+                encode_kwargs["notes"] = inputs.notes
             if inputs.stream_starts is not None and self.encode.memory_length:
                 states, memory = self.encode_stream(inputs, inputs.stream_starts)
             else:

@@ -18,6 +18,7 @@ from mnemic.objectives.moco import MoCoLoss
 from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining.infoword import InfoWordLoss
 from mnemic.objectives.pretraining.masked import PretrainingLoss
+from mnemic.objectives.pretraining.notes import NotesLoss
 from mnemic.objectives.pretraining.permuted import PermutedLoss
 from mnemic.objectives.ranking import RankingLoss
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
@@ -40,6 +41,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "moco": MoCoLoss,
     "next-token": NextTokenLoss,
     "segment-next-token": NextWordLoss,
+    "notes": NotesLoss,
     "numbers": NumberLoss,
     "permuted": PermutedLoss,
     "ranking": RankingLoss,

@@ -66,7 +66,7 @@ def test_the_ngram_is_hidden_in_one_text_and_alone_in_the_other() -> None:
 def test_equal_ngrams_have_equal_keys() -> None:
     ids = torch.tensor([[9, 7, 9, 7], [7, 9, 7, 9]])
     weights = weigh_tokens(ids, torch.arange(4).expand(2, -1))
-    expected = [[(token + 1) * MULTIPLIER**offset for offset, token in enumerate(row)] for row in ids.tolist()]
+    expected = [[(token + 1) * MULTIPLIER ** (offset + 1) for offset, token in enumerate(row)] for row in ids.tolist()]
     wrapped = [[(value + 2**63) % 2**64 - 2**63 for value in row] for row in expected]
     assert weights.tolist() == wrapped
     batch = make_corpus_batch([1, 0, 1])._replace(tokens=torch.tensor([[2, 7, 8, 7, 8, 3]] * 3))

@@ -34,3 +34,9 @@ def test_sentences_find_their_ngrams(tmp_path: Path) -> None:
     assert figures["loss"] < 0.75 * compute_unigram_loss()
     losses = load_checkpoint(tmp_path).progress.history[-1]["losses"]
     assert losses["ngrams"] < 0.93 * log(16)
+
+
+def test_notes_on_rare_words(tmp_path: Path) -> None:
+    """Validation reads without notes, as a finished network does."""
+    figures = train_figures("tnf-pretrain", tmp_path, "data.rare_words=[100, 300]")
+    assert figures["loss"] < 0.75 * compute_unigram_loss()
