@@ -64,7 +64,7 @@ class ELMoEncoder(TokenEncoder):
         self.directions: Any = nn.ModuleList(
             nn.ModuleList(build(RECURRENTS, recurrent, width=width // 2) for _ in range(depth)) for _ in range(2)
         )
-        if any(layer.directions != "forward" for layers in self.directions for layer in layers):
+        if self.directions[0][0].directions != "forward":
             raise ConfigError("model.encode.recurrent.directions is forward: the encoder has two directions itself")
         self.dropout = nn.Dropout(dropout)
         self.mix = LayerMix(depth + 1)

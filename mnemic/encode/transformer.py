@@ -62,8 +62,7 @@ class TransformerEncoder(TokenEncoder):
         self.stack: Any = build(STACKS, stack, width=width)
         self.segments = 0 if self.embeddings.segments is None else len(self.embeddings.segments)
         self.takes_segments = getattr(self.stack, "takes_segments", False)  # the layers, not the embeddings
-        if self.takes_segments:
-            self.segments = self.stack.num_segments
+        self.segments = getattr(self.stack, "num_segments", self.segments)
 
     def forward(
         self,

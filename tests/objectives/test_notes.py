@@ -173,45 +173,45 @@ def test_notes_are_mixed_into_token_and_position() -> None:
     assert torch.equal(noted[1], plain[1])
 
 
-@pytest.mark.parametrize("capacity", [0, 36])
-def test_no_note_where_a_token_of_the_word_is_masked(capacity: int) -> None:
-    """Whatever replaces it: [MASK], another token, or itself."""
-    batch = make_batch()._replace(max_tokens=capacity)
-    masked = mask_batch(batch, TokenMasking(rate=0.3))
-    rows = hide_masked_words(batch.note_rows, batch.word_starts, masked.inputs.answer_mask)
+def hide_slowly(batch: Any, masked_positions: Tensor) -> Tensor:
+    """Take the notes from words with a masked token, word by word."""
     flags = torch.zeros(batch.tokens.numel() + 1, dtype=torch.bool)
-    flags[masked.inputs.answer_mask] = True
-    flags = flags[:-1].view_as(batch.tokens)
-    num_hidden = 0
-    for row in range(3):
+    flags[masked_positions] = True
+    flags, rows = flags[:-1].view_as(batch.tokens), batch.note_rows.clone()
+    for row in range(len(rows)):
         starts = [position for position in range(12) if batch.word_starts[row, position]]
         for first, end in zip(starts, [*starts[1:], 12]):
-            is_hidden = bool(flags[row, first:end].any())
-            expected = torch.full((end - first,), -1) if is_hidden else batch.note_rows[row, first:end]
-            assert torch.equal(rows[row, first:end], expected)
-            num_hidden += is_hidden and end - first > 1
-    assert num_hidden > 1
+            if flags[row, first:end].any():
+                rows[row, first:end] = -1
+    return rows
+
+
+@pytest.mark.parametrize("capacity", [0, 36])
+def test_no_note_where_a_token_of_the_word_is_masked(capacity: int) -> None:
+    """Whatever replaces it: [MASK], another token, or itself; all tokens of the word."""
+    batch = make_batch()._replace(max_tokens=capacity)
+    positions = mask_batch(batch, TokenMasking(rate=0.3)).inputs.answer_mask
+    rows = hide_masked_words(batch.note_rows, batch.word_starts, positions)
+    expected = hide_slowly(batch, positions)
+    assert torch.equal(rows, expected)
+    num_hidden = int(((expected == -1) & (batch.note_rows >= 0)).sum())
+    assert num_hidden > int((batch.note_rows.flatten()[positions[positions < 36]] >= 0).sum()) > 1
 
 
 def test_the_note_of_a_masked_word_changes_no_prediction() -> None:
-    """Another table of notes for the masked words gives the same loss."""
+    """Another note for the masked words gives the same loss; one for others does not."""
     network, batch = make_network(), make_batch()
-    masked = mask_batch(batch, TokenMasking())
-    flat_rows = batch.note_rows.flatten()
-    hidden_notes = {int(flat_rows[p]) for p in masked.inputs.answer_mask.tolist()} - {-1}
-    rows = hide_masked_words(batch.note_rows, batch.word_starts, masked.inputs.answer_mask)
-    only_hidden = sorted(hidden_notes - set(rows.flatten().tolist()))
-    # Give every masked word a note of its own, which only it has.
-    batch = batch._replace(
-        note_rows=torch.where(rows >= 0, rows, torch.where(batch.note_rows >= 0, 4, -1)), num_notes=5
-    )
+    expected = hide_slowly(batch, mask_batch(batch, TokenMasking(rate=0.3)).inputs.answer_mask)
+    is_hidden = (expected == -1) & (batch.note_rows >= 0)
+    batch = batch._replace(note_rows=batch.note_rows.masked_fill(is_hidden, 4), num_notes=5)
     table = torch.randn(5, D, generator=torch.Generator().manual_seed(2))
-    changed = table.clone()
-    changed[[4, *only_hidden]] += 1
-    losses = [NotesLoss(network=network)(network, batch, {"notes": notes}).total for notes in (table, changed)]
-    assert torch.equal(*losses)
-    changed[:4] += 1
-    assert not torch.equal(losses[0], NotesLoss(network=network)(network, batch, {"notes": changed}).total)
+    objective = NotesLoss(network=network, objective={"kind": "masked", "masking": {"kind": "tokens", "rate": 0.3}})
+    expected_loss = objective(network, batch, {"notes": table}).total
+    for number in range(5):
+        changed = table.clone()
+        changed[number] += torch.randn(D, generator=torch.Generator().manual_seed(3))
+        loss = objective(network, batch, {"notes": changed}).total
+        assert torch.equal(loss, expected_loss) == (number == 4 or not (expected == number).any())
 
 
 def test_without_share_and_rate_it_is_plain_bert() -> None:

@@ -147,5 +147,10 @@ def append_rows(sentences: WindowBatch, texts: WindowBatch, text_tokens: int) ->
     num_asked = sentences.tokens.numel()
     # Padding of the positions is what lies beyond the batch, which is now longer.
     positions = torch.where(positions == num_asked, num_asked + texts.tokens.numel(), positions)
-    rows = (torch.cat(pair) for pair in zip(sentences[:3], texts[:3]))
-    return WindowBatch(*rows, positions, max_tokens)
+    return WindowBatch(
+        torch.cat([sentences.tokens, texts.tokens]),
+        torch.cat([sentences.mask, texts.mask]),
+        torch.cat([sentences.segment_ids, texts.segment_ids]),
+        positions,
+        max_tokens,
+    )

@@ -63,7 +63,8 @@ class NotesLoss:
         device = batch.tokens.device
         table = carried[NOTES] if carried else start_notes(batch.num_notes, width, self.seed, device)
         reader = NoteReader(network, batch, table, self.share)
-        loss = self.masked(reader, batch)
+        masked: Any = self.masked
+        loss = masked(reader, batch)
         assert reader.states is not None
         means = average_around_words(reader.states.detach(), batch.mask, batch.word_starts, self.reach)
         rows = batch.note_rows.masked_fill(~batch.word_starts, -1)  # one note per word
