@@ -3,6 +3,9 @@
 from math import log
 from pathlib import Path
 
+import text_files
+import torch
+from app_runs import run, sets
 from learn_runs import finish
 from pretraining_runs import compute_unigram_loss, load_tiny_recipe
 
@@ -40,3 +43,17 @@ def test_notes_on_rare_words(tmp_path: Path) -> None:
     """Validation reads without notes, as a finished network does."""
     figures = train_figures("tnf-pretrain", tmp_path, "data.rare_words=[100, 300]")
     assert figures["loss"] < 0.75 * compute_unigram_loss()
+
+
+def test_a_classifier_starts_from_the_content_stream(tmp_path: Path) -> None:
+    """And from UniLM's network, which reads both ways again."""
+    files = text_files.classes(tmp_path / "files", 60)
+    for name in ("xlnet-pretrain", "unilm-pretrain"):
+        finish(load_tiny_recipe(name, "train.steps=1"), tmp_path / name, device="cpu")
+        arguments = ("train", "bert-classes", "--data", files, "--start", tmp_path / name, "--device", "cpu")
+        options = sets("train.steps=1", "train.batch=8", "train.rate=1e-9", "data.overlap=8")
+        result = run(*arguments, "--out", tmp_path / f"{name}-classes", "--json", *options)
+        assert result.code == 0, result.err
+        before, after = (load_checkpoint(tmp_path / folder).network for folder in (name, f"{name}-classes"))
+        for weight_name, weight in before.encode.named_parameters():
+            torch.testing.assert_close(after.encode.get_parameter(weight_name), weight)
