@@ -59,12 +59,13 @@ class ELMoEncoder(TokenEncoder):
         if width % 2:
             raise ConfigError(f"two directions halve the width; model.width is an even number, not {width}")
         check_repeats(depth=depth)
+        if depth < 1:
+            raise ConfigError(f"model.encode.depth is at least 1, not {depth}")
         super().__init__(width // 2, vocab, embeddings)
         self.width, self.uses_mix = width, mix
-        self.directions: Any = nn.ModuleList(
-            nn.ModuleList(build(RECURRENTS, recurrent, width=width // 2) for _ in range(depth)) for _ in range(2)
-        )
-        if self.directions[0][0].directions != "forward":
+        layers: Any = [[build(RECURRENTS, recurrent, width=width // 2) for _ in range(depth)] for _ in range(2)]
+        self.directions: Any = nn.ModuleList(nn.ModuleList(direction) for direction in layers)
+        if layers[0][0].directions != "forward":
             raise ConfigError("model.encode.recurrent.directions is forward: the encoder has two directions itself")
         self.dropout = nn.Dropout(dropout)
         self.mix = LayerMix(depth + 1)

@@ -126,6 +126,8 @@ def test_wrong_sizes_are_refused() -> None:
     model = {"width": 8, "encode": {"kind": "elmo", "mix": True}, "respond": {"kind": "both-directions"}}
     with pytest.raises(ConfigError, match=r'model\.encode\.kind is "elmo", without mix'):
         build_model(model, {"vocab": VOCAB, "max_length": N})
+    with pytest.raises(ConfigError, match=r"model\.encode\.depth is at least 1, not 0"):
+        ELMoEncoder(8, VOCAB, depth=0)
     with pytest.raises(ConfigError, match="an even number, not 7"):
         ELMoEncoder(7, VOCAB)
     with pytest.raises(ConfigError, match="directions is forward"):

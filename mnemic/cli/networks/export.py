@@ -80,7 +80,7 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
         return add_pretraining_heads(pretrained, respond)
     if isinstance(respond, PermutedHead) and name == "xlnet":
         return add_permuted_head(pretrained, respond)
-    if isinstance(respond, SpanHead) and isinstance(loaded.network, TextModel):
+    if isinstance(respond, SpanHead) and isinstance(loaded.network, TextModel) and name != "xlnet":
         return add_span_head(pretrained, respond)
     if isinstance(respond, ClassHead) and isinstance(loaded.network, TextModel) and has_class_head(name, respond):
         return add_class_head(pretrained, respond, loaded.labels)
