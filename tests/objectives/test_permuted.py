@@ -27,22 +27,28 @@ def make_xlnet() -> TextModel:
     return TextModel(encode, PermutedHead(D, V, encode.embeddings.tokens))
 
 
-def test_lengths_and_rates_of_asked_spans() -> None:
-    """100,000 tokens: lengths are 1 to 5 with p ∝ 1/length, and 1 of 7 tokens is asked."""
-    uniforms = make_uniforms(torch.arange(500), 210, 2)
-    asked = AskedSpans()(uniforms)
-    assert abs(float(asked.float().mean()) - 1 / 7) < 0.004
-    # Blocks of whole spans: the first block of each row begins at its first token.
-    first = asked[:, :35].int()
-    lengths = [row.tolist().index(1) for row in first]
-    assert min(lengths) == 0
-    drawn = torch.bucketize(uniforms[0, :, 0].contiguous(), torch.tensor([60, 90, 110, 125]) / 137, right=True) + 1
-    counts = torch.bincount(drawn, minlength=6)[1:]
-    assert chisquare(counts.numpy(), (500 * torch.tensor([60, 30, 20, 15, 12]) / 137).double().numpy()).pvalue > 0.001
-    for row in range(500):  # each first span has the length and the place of its numbers
-        length = int(drawn[row])
-        start = int(uniforms[1, row, 0] * 6 * length)
-        assert asked[row, : 7 * length].tolist() == [start <= token < start + length for token in range(7 * length)]
+def test_lengths_of_asked_spans() -> None:
+    """100,000 first spans: 1 to 5 tokens with p ∝ 1/length, at places that are all alike."""
+    asked = AskedSpans()(make_uniforms(torch.arange(100_000), 35, 2))
+    starts = asked.int().argmax(1)
+    ends = torch.where(asked | (torch.arange(35) < starts.unsqueeze(1)), 35, torch.arange(35)).amin(1)
+    lengths = ends - starts
+    counts = torch.bincount(lengths, minlength=6)[1:].double()
+    expected = 100_000 * torch.tensor([60, 30, 20, 15, 12], dtype=torch.float64) / 137
+    assert chisquare(counts.numpy(), expected.numpy()).pvalue > 0.001
+    for length in range(1, 6):
+        counts = torch.bincount(starts[lengths == length])
+        assert len(counts) == 6 * length
+        assert chisquare(counts.double().numpy()).pvalue > 0.001
+
+
+def test_one_of_seven_tokens_is_asked() -> None:
+    """And never more than a text's limit, from which buffers are as long as they are."""
+    choose_spans = AskedSpans()
+    asked = choose_spans(make_uniforms(torch.arange(500), 210, 2))
+    assert abs(float(asked.float().mean()) - 1 / 7) < 0.002
+    assert int(asked.sum(1).max()) <= choose_spans.limit(210) == 35
+    assert [choose_spans.limit(length) for length in (1, 5, 12)] == [1, 5, 7]
 
 
 def test_orders_are_uniform_permutations() -> None:
