@@ -4,7 +4,7 @@ Shapes: b batch, n tokens, s spans, t asked tokens of a text, m asked tokens of 
 """
 
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil, floor, sqrt
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from mnemic.encode.packed import find_true_positions
 from mnemic.encode.stacks.two_stream import SEEN_BY_ALL, FactorizationOrder
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.objectives.contract import CarriedState, Loss
-from mnemic.objectives.pretraining.masked import MaskedBatch, masked_token_loss
+from mnemic.objectives.pretraining.masked import MAX_DEVIATIONS, MaskedBatch, masked_token_loss
 from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError
 
@@ -92,9 +92,14 @@ def permute_batch(batch: Any, choose_spans: AskedSpans, block: int = 0) -> Maske
     is_asked = choose_spans(uniforms[:2]) & ~batch.unmaskable
     ranks = draw_ranks(uniforms[2], block)
     ranks = ranks.masked_fill(~is_asked & ~batch.unmaskable, SEEN_BY_ALL)
-    max_asked = choose_spans.limit(num_tokens) if batch.max_tokens else max(int(is_asked.sum(1).max()), 1)
-    positions = find_true_positions(is_asked, max_asked * len(is_asked)) if batch.max_tokens else None
-    positions = is_asked.flatten().nonzero().squeeze(1) if positions is None else positions  # m
+    if batch.max_tokens:
+        max_asked = choose_spans.limit(num_tokens)  # of each text
+        mean_count = batch.max_tokens / (1 + floor(choose_spans.context))
+        max_count = ceil(mean_count + MAX_DEVIATIONS * sqrt(mean_count))
+        positions = find_true_positions(is_asked, min(max_count, max_asked * len(is_asked)))  # m
+    else:
+        max_asked = max(int(is_asked.sum(1).max()), 1)
+        positions = is_asked.flatten().nonzero().squeeze(1)
     padded_targets = torch.cat([batch.tokens.flatten(), batch.tokens.new_full((1,), IGNORE)])
     order = FactorizationOrder(ranks, list_queries(is_asked, max_asked))
     windows = WindowBatch(batch.tokens, batch.mask, batch.segments, positions, batch.max_tokens, order=order)
