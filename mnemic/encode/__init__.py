@@ -15,6 +15,7 @@ from typing import Any
 
 from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.causal import CausalEncoder
+from mnemic.encode.elmo import ELMoEncoder
 from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
 from mnemic.encode.fusion import FUSIONS
 from mnemic.encode.huggingface import Pretrained, load_encoder, save_encoder
@@ -37,6 +38,7 @@ ENCODERS: dict[str, Callable[..., Any]] = {
     "bag": Bag,
     "causal": CausalEncoder,
     "context-bag": ContextBag,
+    "elmo": ELMoEncoder,
     "exact-match": ExactMatch,
     "masked-bag": MaskedBag,
     "ngrams": Ngrams,

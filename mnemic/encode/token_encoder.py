@@ -15,15 +15,20 @@ class TokenEncoder(nn.Module):
     """Embed tokens, for subclasses that turn the embeddings into states.
 
     ``takes_max_tokens``: ``forward`` takes the number of real tokens in a batch, which saves time.
-    ``is_causal``: no state depends on later tokens. ``segments``: the number of segment embeddings;
-    0 means that ``forward`` takes no segments. ``has_layers``: ``iterate_layers`` yields the states
-    of each layer, and ``stack.blocks`` are the layers. ``memory_length``: the number of states per
-    layer that a segment of a running text carries to the next; 0: none.
+    ``takes_notes``: it takes ``Notes`` to mix into the embeddings.
+    ``is_causal``: no state depends on later tokens. ``separates_directions``: the first half of a
+    state depends on no later token, the second on no earlier one. ``segments``: the number of
+    segment embeddings; 0 means that ``forward`` takes no segments. ``has_layers``:
+    ``iterate_layers`` yields the states of each layer, and ``stack.blocks`` are the layers.
+    ``memory_length``: the number of states per layer that a segment of a running text carries to
+    the next; 0: none.
     """
 
     reads_texts = False  # it reads tokens, not whole texts for a memory
     takes_max_tokens = False
+    takes_notes = False
     is_causal = False
+    separates_directions = False
     segments = 0
     has_layers = False
     memory_length = 0

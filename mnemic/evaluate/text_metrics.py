@@ -21,8 +21,9 @@ from mnemic.evaluate.pretraining_metrics import compute_next_token_metrics, comp
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
-from mnemic.objectives.pretraining.masked import mask_batch, masked_token_loss
-from mnemic.objectives.pretraining.masking import TokenMasking
+from mnemic.objectives.pretraining.masked import MaskedBatch, mask_batch, masked_token_loss
+from mnemic.objectives.pretraining.permuted import AskedSpans, permute_batch
+from mnemic.objectives.pretraining.token_masking import TokenMasking
 from mnemic.predict.generate import generate_candidates
 from mnemic.predict.perplexity import compute_perplexity
 from mnemic.predict.windows import (
@@ -143,15 +144,17 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
     """Compute accuracy and loss on masked tokens, and the accuracy of next-sentence prediction.
 
     The masks are single tokens and always the same, however the network was trained, so that
-    recipes can be compared. On a GPU matrix products are in bfloat16.
+    recipes can be compared. A network that predicts in a random order is asked for tokens instead.
+    On a GPU matrix products are in bfloat16.
     """
     on_gpu = corpus.device.type == "cuda"
+    corrupt = CORRUPTIONS[network.respond.corruption]  # type: ignore[union-attr, index]
     with evaluating(network):
         sums = torch.zeros(5, dtype=torch.float64, device=corpus.device)
         rows = torch.arange(len(corpus), device=corpus.device)
         for batch_rows in rows.split(max(TOKENS_PER_BATCH // corpus.max_length, 1)):
             batch = corpus.batch(batch_rows, compact=not on_gpu)
-            masked = mask_batch(batch, TokenMasking())
+            masked = corrupt(batch)
             with torch.autocast(corpus.device.type, torch.bfloat16, enabled=on_gpu):
                 output = network(masked.inputs).logits
             loss = masked_token_loss(output, masked)
@@ -207,6 +210,11 @@ CORPUS_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "masked": compute_masked_token_metrics,
     "next-token": compute_next_token_metrics,
     "replaced": compute_replaced_token_metrics,
+}
+# By the name that a response to masked tokens has for its corruption.
+CORRUPTIONS: dict[str, Callable[[Any], MaskedBatch]] = {
+    "masked": lambda batch: mask_batch(batch, TokenMasking()),
+    "permuted": lambda batch: permute_batch(batch, AskedSpans()),
 }
 # By the name that a dataset has for its metrics.
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {

@@ -68,6 +68,11 @@ def build_text_model(model: Mapping[str, Any], context: dict[str, Any]) -> TextM
             f'model.respond.kind = "{kind}" asks for words that this encoder has already read: '
             'model.encode.kind is "causal", or "recurrent" with directions = "forward"'
         )
+    if respond.needs_directions and not encode.separates_directions:
+        raise ConfigError(
+            f'model.respond.kind = "{kind}" asks for words that this encoder has already read: '
+            'model.encode.kind is "elmo", without mix'
+        )
     if "generator" not in model:
         return TextModel(encode, respond)
     parts = {"encode_spec": model["encode"], "detector": encode, **context}

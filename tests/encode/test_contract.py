@@ -56,6 +56,8 @@ def make_cases() -> dict[str, dict[str, Any]]:
             part_spec = {**unfused_spec(RECURRENTS, kind), "directions": directions}
             specs[f"recurrent {kind} {directions}"] = {"recurrent": part_spec}
     specs["word-vectors"] = {}
+    specs["elmo mix"] = {"recurrent": unfused_spec(RECURRENTS, "lstm"), "mix": True}
+    specs["elmo"] = {"recurrent": unfused_spec(RECURRENTS, "lstm")}
     return {name: {"kind": name.split()[0], **spec} for name, spec in specs.items()}
 
 
@@ -73,6 +75,12 @@ NO_VMAP: tuple[str, ...] = (
 )  # ends of the names of cases whose kind vmap cannot batch
 ALL_CASES = pytest.mark.parametrize("case", CASES)
 VMAP_CASES = pytest.mark.parametrize("case", [case for case in CASES if not case.endswith(NO_VMAP)])
+# By the end of a case's name: weights without a gradient in one segment of text.
+IGNORED_WEIGHTS = {
+    "elmo": ("mix.scores", "mix.scale"),
+    "external": ("around_attention.norm.bias",),
+    "two-stream": ("query_start", "segments.bias", "segments.vectors"),
+}
 FUSED_AND_UNFUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "plain"])
 
 
@@ -167,7 +175,8 @@ def test_a_row_of_padding_gives_zeros_and_finite_gradients(case: str, fused: boo
 def test_every_weight_learns(case: str, fused: bool) -> None:
     """Except the bias of keys: softmax ignores a constant added to all scores.
 
-    That of external attention is over tokens, and ignores what the norm before it adds to all.
+    That of external attention is over tokens, and ignores what the norm before it adds to all. Two
+    streams: this is the content of one segment.
     """
     encoder, tokens = make_encoder(case, fused), random_tokens(3, N)
     direction = torch.randn(3, N, D, generator=torch.Generator().manual_seed(3))
@@ -175,7 +184,7 @@ def test_every_weight_learns(case: str, fused: bool) -> None:
     weights = dict(encoder.named_parameters())
     assert not [name for name, weight in weights.items() if weight.grad is None]
     without_gradient = [name for name, weight in weights.items() if weight.grad.abs().max() < 1e-6]
-    ignored = ("key.bias", "around_attention.norm.bias") if case.endswith("external") else "key.bias"
+    ignored = ("key.bias", *IGNORED_WEIGHTS.get(case.split()[-1], ()))
     assert not [name for name in without_gradient if not name.endswith(ignored)]
 
 

@@ -11,7 +11,7 @@ from mnemic.data.corpora.batches import CorpusBatch
 from mnemic.encode import TransformerEncoder
 from mnemic.models import IGNORE, TextModel
 from mnemic.objectives.pretraining.masked import PretrainingLoss, mask_batch, next_sentence_losses
-from mnemic.objectives.pretraining.masking import TokenMasking, WordMasking
+from mnemic.objectives.pretraining.token_masking import TokenMasking, WordMasking
 from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.recipe import ConfigError
 from mnemic.respond.pretraining.masked import PretrainingHeads

@@ -30,6 +30,8 @@ def test_methods_follow_from_the_source(kind: str) -> None:
 @pytest.mark.parametrize("kind", select_kinds(RESPONSES, source="text"))
 def test_a_network_of_each_response_from_texts_is_built(kind: str) -> None:
     encode = {"kind": "causal"} if RESPONSES[kind].needs_causal else {"kind": "transformer"}
+    encode = {"kind": "elmo"} if RESPONSES[kind].needs_directions else encode
     network = build_model({"width": 8, "encode": encode, "respond": {"kind": kind}}, SIZES)
-    assert isinstance(network.encode, TransformerEncoder) != RESPONSES[kind].needs_causal
+    needs_other = RESPONSES[kind].needs_causal or RESPONSES[kind].needs_directions
+    assert isinstance(network.encode, TransformerEncoder) != needs_other
     assert type(network.respond) is RESPONSES[kind]

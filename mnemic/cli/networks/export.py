@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from mnemic.encode import Pretrained
     from mnemic.respond.classes import ClassHead
     from mnemic.respond.pretraining.masked import PretrainingHeads
+    from mnemic.respond.pretraining.permuted import PermutedHead
     from mnemic.respond.pretraining.replaced import ReplacedTokenHead
     from mnemic.respond.spans import SpanHead
 
 CHECKPOINT_HELP = "A run or checkpoint with a Transformer encoder, or a Hugging Face folder, which is rewritten."
-FAMILY_HELP = "The architecture: bert, roberta, distilbert, electra or albert."
+FAMILY_HELP = "The architecture: bert, roberta, distilbert, electra, albert or xlnet."
 FAMILY_DEFAULT = "the original, or the simplest that fits"
 
 
@@ -64,6 +65,7 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     from mnemic.models import TextModel
     from mnemic.respond.classes import ClassHead
     from mnemic.respond.pretraining.masked import PretrainingHeads
+    from mnemic.respond.pretraining.permuted import PermutedHead
     from mnemic.respond.pretraining.replaced import ReplacedTokenHead
     from mnemic.respond.spans import SpanHead
     from mnemic.text import SubwordTokenizer
@@ -79,9 +81,11 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     respond = loaded.network.respond
     if isinstance(respond, PretrainingHeads):
         return add_pretraining_heads(pretrained, respond)
+    if isinstance(respond, PermutedHead) and name == "xlnet":
+        return add_permuted_head(pretrained, respond)
     if isinstance(respond, ReplacedTokenHead):
         return add_discriminator_head(pretrained._replace(family=family or "electra"), respond)
-    if isinstance(respond, SpanHead) and isinstance(loaded.network, TextModel):
+    if isinstance(respond, SpanHead) and isinstance(loaded.network, TextModel) and name != "xlnet":
         return add_span_head(pretrained, respond)
     if isinstance(respond, ClassHead) and isinstance(loaded.network, TextModel) and has_class_head(name, respond):
         return add_class_head(pretrained, respond, loaded.labels)
@@ -127,6 +131,18 @@ def add_discriminator_head(pretrained: "Pretrained", respond: "ReplacedTokenHead
     return pretrained._replace(
         unused=rename_discriminator_head(respond.dense, respond.score),
         config={"model_type": "electra", "architectures": ["ElectraForPreTraining"]},
+    )
+
+
+def add_permuted_head(pretrained: "Pretrained", respond: "PermutedHead") -> "Pretrained":
+    """Add XLNet's head: its bias, since its matrix are the word vectors."""
+    from mnemic.encode.huggingface.families import FAMILIES
+    from mnemic.encode.huggingface.heads import rename_head_weights
+
+    family = FAMILIES[pretrained.family]
+    return pretrained._replace(
+        unused=rename_head_weights({"bias": respond.bias.detach()}, family),
+        config={"model_type": pretrained.family, "architectures": [family.masked_lm_classes[0]]},
     )
 
 

@@ -23,11 +23,13 @@ from mnemic.objectives.pretraining.masking import (
     mask_rows,
 )
 from mnemic.objectives.pretraining.token_masking import TokenMasking
+from mnemic.objectives.pretraining.views import SequenceViews, keep_both_ways
 from mnemic.recipe import ConfigError, build
 from mnemic.respond.pretraining.masked import PretrainingLogits
 from mnemic.respond.pretraining.span_boundary import MAX_OFFSETS
 
 TOKEN_MASKING: Mapping[str, Any] = {"kind": "tokens"}
+NO_VIEWS: Mapping[str, Any] = {}
 # Buffers are long enough for this many √mean more masked positions than the mean.
 MAX_DEVIATIONS = 10
 
@@ -49,20 +51,36 @@ class PretrainingLoss:
     the sum of the whole. Where we differ from BERT: long pairs count more. From SpanBERT: the sum
     of ``sbo`` is divided by the number of all masked tokens, also of those at a text's ends, which
     have no such loss.
+
+    ``views`` are the shares of sequences whose tokens see all others or only some, as in
+    ``SequenceViews``; without them all see all.
     """
 
     def __init__(
-        self, *, mlm: float = 1.0, nsp: float = 0.0, sbo: float = 0.0, masking: Mapping[str, Any] = TOKEN_MASKING
+        self,
+        *,
+        mlm: float = 1.0,
+        nsp: float = 0.0,
+        sbo: float = 0.0,
+        masking: Mapping[str, Any] = TOKEN_MASKING,
+        views: Mapping[str, Any] = NO_VIEWS,
+        network: nn.Module | None = None,
     ) -> None:
         self.weights = {"mlm": mlm, "nsp": nsp, "sbo": sbo}
         check_weights(self.weights)
         if sbo and not mlm:
             raise ConfigError("objective.sbo is for spans of masked tokens: objective.mlm is above 0, too")
         self.masking = build(MASKINGS, masking)
+        self.views = SequenceViews(views, network) if views else None
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         mlm, nsp, sbo = self.weights.values()
         masked = mask_batch(batch, self.masking, with_span_ends=sbo > 0)
+        if self.views is not None:
+            view_numbers = self.views.draw(batch.mask_seeds)
+            masked = masked._replace(inputs=self.views.apply(masked.inputs, view_numbers))
+            labels = keep_both_ways(batch.next_sentence_labels, view_numbers)
+            batch = batch._replace(next_sentence_labels=labels)
         predictions = network(masked.inputs).logits
         if not mlm:
             nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.next_sentence_labels)  # b

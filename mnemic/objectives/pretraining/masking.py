@@ -15,12 +15,19 @@ from torch import Tensor
 
 from mnemic.models import IGNORE
 from mnemic.objectives.pretraining.span_masking import NgramMasking, SpanMasking, shift_right
-from mnemic.objectives.pretraining.token_masking import EntityMasking, TokenMasking, WordMasking, find_unit_starts
+from mnemic.objectives.pretraining.token_masking import (
+    EntityMasking,
+    TokenMasking,
+    TokensAndNgramsMasking,
+    WordMasking,
+    find_unit_starts,
+)
 from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError
 
 MASKINGS: dict[str, Callable[..., TokenMasking]] = {
     "tokens": TokenMasking,
+    "tokens-and-ngrams": TokensAndNgramsMasking,
     "words": WordMasking,
     "entities": EntityMasking,
     "ngrams": NgramMasking,

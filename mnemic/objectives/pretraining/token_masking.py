@@ -4,10 +4,11 @@ Shapes: b batch, n tokens, r uniform numbers per token.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mnemic.recipe import ConfigError
 
@@ -47,6 +48,40 @@ class WordMasking(TokenMasking):
     def __call__(self, unmaskable: Tensor, word_starts: Tensor, uniforms: Tensor) -> Tensor:
         first_uniforms = uniforms[0].gather(-1, find_unit_starts(word_starts))
         return (first_uniforms < self.rate) & ~unmaskable
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokensAndNgramsMasking(TokenMasking):
+    """Choose single tokens, and a share of pairs or triples (Dong et al. 2019).
+
+    UniLM, section 2.4: 80 % single tokens, and a share ``ngrams`` of pairs or triples, both alike.
+    Where two of them overlap, their tokens are chosen once; ``rate`` is the expected share of
+    chosen tokens all the same.
+    """
+
+    ngrams: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.ngrams <= 1:
+            raise ConfigError(f"the share of n-grams is from 0 to 1, not {self.ngrams}")
+
+    @cached_property
+    def start_rate(self) -> float:
+        """How likely a token is to be the first of its n-gram."""
+        low, high = 0.0, self.rate
+        for _ in range(60):  # a token is not chosen if neither it nor one of two before it starts one
+            middle = (low + high) / 2
+            share = 1 - (1 - middle) * (1 - middle * self.ngrams) * (1 - middle * self.ngrams / 2)
+            low, high = (middle, high) if share < self.rate else (low, middle)
+        return low
+
+    def __call__(self, unmaskable: Tensor, word_starts: Tensor, uniforms: Tensor) -> Tensor:
+        mask = torch.zeros_like(unmaskable)
+        for offset, share in enumerate((1.0, self.ngrams, self.ngrams / 2)):
+            starts = uniforms[0] < self.start_rate * share  # of n-grams that are longer than ``offset``
+            mask = mask | nn.functional.pad(starts, (offset, 0))[:, : starts.shape[1]]
+        return mask & ~unmaskable
 
 
 @dataclass(frozen=True, kw_only=True)

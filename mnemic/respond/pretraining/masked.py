@@ -32,6 +32,7 @@ class PretrainingHeads(Response):
     """
 
     source = "text"
+    corruption = "masked"  # of texts that it is evaluated on
 
     def __init__(
         self,
