@@ -45,7 +45,7 @@ class Report(NamedTuple):
     metrics: Metrics  # the one that selects the best weights first
     intervals: dict[str, tuple[float, float]]  # of metrics that are shares: 95 %, in percent
     predictions: list[SpanPrediction]
-    bounds: dict[str, tuple[float, float]] = {}  # as intervals, of the best of several networks
+    bounds: dict[str, tuple[float, float]]  # as intervals, if it is the best of several networks
 
 
 def compute_metrics(network: nn.Module, dataset: Any) -> Metrics:
@@ -61,7 +61,7 @@ def compute_report(network: nn.Module, dataset: Any, num_models: int = 1) -> Rep
     if not len(dataset):
         raise ConfigError("there are no texts to evaluate on")
     if dataset.metrics in OTHER_METRICS:
-        return Report(OTHER_METRICS[dataset.metrics](network, dataset), {}, [])
+        return Report(OTHER_METRICS[dataset.metrics](network, dataset), {}, [], {})
     predictions = evaluate_spans(network, dataset) if dataset.metrics in ANSWER_METRICS else []
     values = (
         ANSWER_METRICS[dataset.metrics](predictions)

@@ -119,7 +119,7 @@ def test_ranks_by_hand() -> None:
 
 
 def rank_by_brute_force(relevance: list[int], all_grades: list[int], top_k: int) -> tuple[float, float, float]:
-    """Reciprocal rank, recall and nDCG from their definitions, the ideal from all orders of items."""
+    """Reciprocal rank, recall and nDCG by definition; the ideal is the best of all orders."""
     first = [position for position in range(len(relevance)) if relevance[position]]
     found = [grade for position, grade in enumerate(relevance) if position < top_k and grade]
 

@@ -52,8 +52,8 @@ def evaluate(
     --set data.test_file=dev its test file; --set 'data={…}' replaces all of it. Options of the
     model that change no weight can be set, too: model.encode.memory_length=512. Shares have
     their 95 % interval (Wilson). With --best-of they also have the bounds of the best of several
-    networks that were compared on the same texts (Hoeffding). If some questions have no answer, a table shows what each
-    threshold of "no answer" gives.
+    networks that were compared on the same texts (Hoeffding). If some questions have no answer, a
+    table shows what each threshold of "no answer" gives.
 
     Example: mnemic evaluate runs/memn2n --data babi --tasks 1-3
     """
