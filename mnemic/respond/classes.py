@@ -18,7 +18,8 @@ class ClassHead(Response):
 
     ``pool``: the first token's state, which BERT's pre-training prepares for this; the mean of the
     text's tokens, from which a network without pre-training learns faster; or the maximum of each
-    channel over them (Star-Transformer).
+    channel over them (Star-Transformer). Without ``hidden`` the pooled state is scored as it is, by
+    W₂ alone.
     """
 
     source = "text"
@@ -26,11 +27,17 @@ class ClassHead(Response):
     methods = ("classify", "rate")
 
     def __init__(
-        self, width: int, classes: int, *, pool: Literal["first", "mean", "max"] = "mean", dropout: float = 0.1
+        self,
+        width: int,
+        classes: int,
+        *,
+        pool: Literal["first", "mean", "max"] = "mean",
+        dropout: float = 0.1,
+        hidden: bool = True,
     ) -> None:
         super().__init__()
         self.pool = pool
-        self.inner = init_glorot(nn.Linear(width, width))
+        self.inner = init_glorot(nn.Linear(width, width)) if hidden else None
         self.dropout = nn.Dropout(dropout)
         self.out = init_glorot(nn.Linear(width, classes))
 
@@ -40,7 +47,9 @@ class ClassHead(Response):
             pooled = states[:, 0]  # b d
         else:
             pooled = masked_max(states, mask) if self.pool == "max" else masked_mean(states, mask)
-        return self.out(self.dropout(self.inner(pooled).tanh()))  # b c
+        if self.inner is not None:
+            pooled = self.inner(pooled).tanh()
+        return self.out(self.dropout(pooled))  # b c
 
 
 def masked_mean(states: Tensor, mask: Tensor) -> Tensor:

@@ -132,7 +132,12 @@ def has_class_head(name: str, respond: "ClassHead") -> bool:
     """Whether a family has a classifier like ours: a tanh over the first token's state."""
     from mnemic.encode.huggingface.families import FAMILIES
 
-    return name in FAMILIES and FAMILIES[name].has_tanh_classifier and respond.pool == "first"
+    return (
+        name in FAMILIES
+        and FAMILIES[name].has_tanh_classifier
+        and respond.pool == "first"
+        and respond.inner is not None
+    )
 
 
 def add_class_head(pretrained: "Pretrained", respond: "ClassHead", labels: Sequence[str]) -> "Pretrained":

@@ -65,14 +65,14 @@ def unpack_array(path: Path, dtype: str, length: int, digest: Any) -> np.ndarray
     if not packed.is_file():
         raise CorpusError(f"{packed} is missing: {again}")
     array = np.empty(length, dtype=dtype)
-    content, position, hasher = memoryview(array).cast("B") if length else memoryview(b""), 0, sha256()
+    content, position, hasher = array.view(np.uint8), 0, sha256()
     try:
         with lzma.open(packed, "rb") as file:
             while chunk := file.read(CHUNK_BYTES):
                 end = position + len(chunk)
                 if end > len(content):
                     break
-                content[position:end] = chunk
+                content[position:end] = np.frombuffer(chunk, dtype=np.uint8)
                 hasher.update(chunk)
                 position = end
     except (lzma.LZMAError, EOFError) as error:

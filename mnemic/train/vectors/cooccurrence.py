@@ -29,7 +29,7 @@ def count_pairs(
     Words that have no entry in ``counts`` are left out first, so that those around them are nearer.
     The matrix is symmetric.
     """
-    from scipy import sparse
+    from scipy import sparse  # type: ignore[import-untyped]
 
     total: Any = sparse.csr_matrix((len(counts), len(counts)), dtype=np.float32)
     for ids, numbers in iterate_blocks(spans, counts, num_words, on_progress, BLOCK_WORDS):

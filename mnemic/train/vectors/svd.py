@@ -54,7 +54,7 @@ class CountedSvd:
         on_progress: OnProgress,
     ) -> Tensor:
         """Compute one vector for each word of ``counts``: n d."""
-        from scipy.sparse.linalg import svds
+        from scipy.sparse.linalg import svds  # type: ignore[import-untyped]
 
         if self.width >= len(counts):
             raise ConfigError(

@@ -79,8 +79,8 @@ class Word2VecLearner:
         """Learn one vector for each word of ``counts``: n d."""
         if not 0 <= seed <= MAX_SEED:
             raise ConfigError(f"a seed of word vectors is from 0 to {MAX_SEED}, not {seed}")
-        negatives = 0 if self.hierarchical else self.negatives
-        options = {"sg": int(self.predicts_context), "hs": int(self.hierarchical), "negative": negatives}
+        options: dict[str, Any] = {"sg": int(self.predicts_context), "hs": int(self.hierarchical)}
+        options |= {"negative": 0 if self.hierarchical else self.negatives}
         options |= {"vector_size": self.width, "window": self.window, "epochs": self.epochs, "sample": self.subsample}
         options |= {"alpha": self.rate, "min_alpha": self.rate * MIN_RATE, "min_count": 1, "sorted_vocab": 0}
         options |= {"batch_words": min(max(num_words // MIN_JOBS, 1), WORDS_PER_JOB), "seed": seed, "workers": threads}
