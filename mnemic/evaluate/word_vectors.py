@@ -40,10 +40,11 @@ def rate_similarity(
 def solve_analogies(
     vectors: Tensor, ranks: Mapping[str, int], questions: Sequence[tuple[str, str, str, str]], max_words: int = 30_000
 ) -> Coverage:
-    """Compute how often "a is to b as c is to …" is completed with the right word.
+    """Compute how often an analogy is completed with the right word.
 
-    Mikolov et al. 2013, 3CosAdd: the word nearest to b - a + c, of the first ``max_words``, but
-    none of the three. Questions with a word that is not among them do not count.
+    "a is to b as c is to …", by 3CosAdd (Mikolov et al. 2013): the word nearest to b - a + c, of
+    the first ``max_words``, but none of the three. Questions with a word that is not among them do
+    not count.
     """
     rows = [[ranks.get(word, max_words) for word in question] for question in questions]
     covered = torch.tensor([row for row in rows if max(row) < max_words], dtype=torch.long).view(-1, 4)  # q 4

@@ -1,4 +1,4 @@
-"""Compare kinds of word vectors that learn from the same words, on the same test sets.
+"""Compare kinds of word vectors that learn from the same words.
 
 Finished vectors are saved, so an interrupted table resumes.
 """
@@ -74,7 +74,7 @@ class VectorsTable:
 
 
 class VectorStep(NamedTuple):
-    """The progress of a table: the kind, its seed, and how many words of how many it has read."""
+    """The progress of a table: the vectors that are learned, and the words read."""
 
     name: str
     seed: int

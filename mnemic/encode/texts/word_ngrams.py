@@ -17,7 +17,7 @@ DEFAULT_EMBEDDINGS: Mapping[str, Any] = {"kind": "sum", "positions": {"kind": "n
 
 
 class WordNgrams(TokenEncoder):
-    """Sum the vectors of a word and of the n-grams that end with it (Joulin et al. 2017).
+    """Sum a word and the n-grams that end with it (Joulin et al. 2017).
 
     arXiv:1607.01759, section 2.1. Each word has a vector of its own; n-grams of 2 to ``max_n``
     words share one of ``buckets``, and start at 0: one never met in training adds nothing. States
@@ -54,7 +54,7 @@ class WordNgrams(TokenEncoder):
         return states * (mask * scale.unsqueeze(1)).unsqueeze(-1).to(states.dtype)
 
     def hash_ngrams(self, tokens: Tensor, mask: Tensor, length: int) -> tuple[Tensor, Tensor]:
-        """Return the bucket of each n-gram of one length, and whether all its words are real."""
+        """Return the bucket of each n-gram, and whether all its words are real."""
         count = tokens.shape[1] - length + 1
         mixed = sum(tokens[:, start : start + count] * HASH_MULTIPLIERS[start] for start in range(length))
         is_real = torch.stack([mask[:, start : start + count] for start in range(length)]).all(0)

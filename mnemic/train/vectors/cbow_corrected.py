@@ -19,11 +19,12 @@ NOISE_POWER = 0.75  # of a word's count, in the distribution of random words
 
 
 class CbowCorrected:
-    """As ``cbow``, but each word of a mean gets its share of the gradient (İrsoy et al. 2021).
+    """As ``cbow``, with the gradient of the mean (İrsoy et al. 2021).
 
-    arXiv:2012.15332: the authors' program and gensim leave out the division by the number of words,
-    so that ``cbow`` seemed worse than ``skip-gram``. Published: as good as skip-gram. The right
-    gradient is smaller, so that the rate is three times as large.
+    arXiv:2012.15332: each word of a mean gets its share. word2vec's program and gensim leave out
+    the division by the number of words, so that ``cbow`` seemed worse than ``skip-gram``.
+    Published: as good as skip-gram. The right gradient is smaller, so that the rate is three times
+    as large.
 
     Where we differ: some 1,000 words are predicted at once, in torch, from the same vectors.
     """
@@ -102,9 +103,10 @@ def report_epoch(on_progress: OnProgress, num_before: int, total: int, num_read:
 
 
 def find_context(ids: Tensor, numbers: Tensor, window: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Find the words around each of ``ids`` (p), up to a distance drawn from 1 to ``window``.
+    """Find the words around each of ``ids`` (p), up to a random distance.
 
-    ``numbers`` (p) are those of their texts. Return ids and whether they are there, both p c.
+    It is drawn from 1 to ``window``. ``numbers`` (p) are those of their texts. Return ids and
+    whether they are there, both p c.
     """
     last = len(ids) - 1
     distances = torch.cat([torch.arange(-window, 0), torch.arange(1, window + 1)])  # c
@@ -118,10 +120,11 @@ def find_context(ids: Tensor, numbers: Tensor, window: int, generator: torch.Gen
 def take_cbow_step(
     vectors: Tensor, outputs: Tensor, around: Tensor, mask: Tensor, ids: Tensor, negatives: Tensor, rate: float
 ) -> None:
-    """Descend the loss of predicting ``ids`` (p) from the mean of the words ``around`` (p c).
+    """Take a step towards predicting words from the mean of those around them.
 
-    ``negatives`` (p k) are random words; one that is the right word has no loss. ``vectors`` and
-    ``outputs`` (n d) change in place.
+    ``around`` (p c) are the words near ``ids`` (p), where ``mask`` (p c) is true; ``negatives`` (p
+    k) are random words; one that is the right word has no loss. ``vectors`` and ``outputs`` (n d)
+    change in place.
     """
     shares = mask / mask.sum(1, keepdim=True).clamp(min=1)  # p c
     means = torch.einsum("pc,pcd->pd", shares.to(vectors.dtype), vectors[around])

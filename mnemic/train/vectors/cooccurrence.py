@@ -24,10 +24,10 @@ def check_scipy() -> None:
 def count_pairs(
     spans: WordSpans, counts: Mapping[str, int], weights: Sequence[float], num_words: int, on_progress: OnProgress
 ) -> Any:
-    """Count pairs of words, those at distance i with ``weights[i - 1]``: a sparse matrix, n n.
+    """Count pairs of words that are near each other in a sparse matrix, n n.
 
-    Words that have no entry in ``counts`` are left out first, so that those around them are nearer.
-    The matrix is symmetric.
+    A pair at distance i counts ``weights[i - 1]``. Words that have no entry in ``counts`` are left
+    out first, so that those around them are nearer. The matrix is symmetric.
     """
     from scipy import sparse  # type: ignore[import-untyped]
 
@@ -46,7 +46,7 @@ def count_pairs(
 def iterate_blocks(
     spans: WordSpans, counts: Mapping[str, int], num_words: int, on_progress: OnProgress, size: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the ranks of at least ``size`` words at once, with the number of the span of each."""
+    """Yield the ranks of at least ``size`` words at once, and the spans' numbers."""
     ranks = {word: rank for rank, word in enumerate(counts)}
     block: list[list[int]] = []
     num_read = num_ranks = 0

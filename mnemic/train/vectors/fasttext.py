@@ -9,11 +9,12 @@ from mnemic.train.vectors.word2vec import Word2VecLearner
 
 
 class FastText(Word2VecLearner):
-    """As ``skip-gram``, with a word as the mean of itself and its n-grams (Bojanowski et al. 2017).
+    """As ``skip-gram``, with vectors of letters, too (Bojanowski et al. 2017).
 
-    arXiv:1607.04606: all n-grams of ``min_letters`` to ``max_letters`` letters, the marks < and >
-    of a word's ends included, hashed to ``buckets``. Published for English: 71 on WordSim-353
-    (skip-gram: 72); languages with more forms of a word gain.
+    arXiv:1607.04606: a word is the mean of its own vector and those of all its n-grams of
+    ``min_letters`` to ``max_letters`` letters, the marks < and > of a word's ends included, hashed
+    to ``buckets``. Published for English: 71 on WordSim-353 (skip-gram: 72); languages with more
+    forms of a word gain.
 
     Where we differ: 200,000 buckets instead of 2 million, which are 2.4 GB at a width of 300; and
     only the vectors of words that were read are kept.

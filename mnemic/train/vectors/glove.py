@@ -72,13 +72,13 @@ class Glove:
     ) -> Tensor:
         """Learn one vector for each word of ``counts``: n d."""
         weights, num_passes = [1 / distance for distance in range(1, self.window + 1)], self.epochs + 1
-        near = count_pairs(
+        counted = count_pairs(
             spans, counts, weights, num_words, lambda num_read, total: on_progress(num_read, num_passes * total)
         ).tocoo()
-        pairs = torch.from_numpy(np.stack([near.row, near.col]).astype(np.int64))  # 2 m
+        pairs = torch.from_numpy(np.stack([counted.row, counted.col]).astype(np.int64))  # 2 m
         if not pairs.shape[1]:
             raise ConfigError("no two words of the corpus stand near each other: give more documents")
-        values = torch.from_numpy(near.data.astype(np.float32))  # m
+        values = torch.from_numpy(counted.data.astype(np.float32))  # m
         logs, shares = values.log(), (values / self.max_count).clamp(max=1) ** 0.75
         generator, num_threads = torch.Generator().manual_seed(seed), torch.get_num_threads()
         tables = create_tables(len(counts), self.width, generator)
@@ -104,7 +104,7 @@ def create_tables(num_words: int, width: int, generator: torch.Generator) -> Glo
 
 
 def take_glove_step(tables: GloveTables, pairs: Tensor, logs: Tensor, shares: Tensor, rate: float) -> None:
-    """Take a step of AdaGrad for some ``pairs`` (2 m) with ``logs`` and weights ``shares`` (m)."""
+    """Take a step of AdaGrad for ``pairs`` (2 m) with ``logs`` and weights ``shares`` (m)."""
     words, contexts = tables.vectors[0][pairs[0]], tables.vectors[1][pairs[1]]  # m d
     sums = (words * contexts).sum(1) + tables.biases[0][pairs[0]] + tables.biases[1][pairs[1]]
     errors = shares * (sums - logs)  # m, the gradient of each bias

@@ -64,10 +64,10 @@ class CountedSvd:
         weights = [(self.window - distance) / self.window for distance in range(self.window)]
         information = compute_ppmi(count_pairs(spans, counts, weights, num_words, on_progress), self.smoothing)
         first_vector = np.random.default_rng(seed).standard_normal(len(counts))
-        left, values, _ = svds(information.astype(np.float64), k=self.width, v0=first_vector)
-        left = left * np.where(left.sum(0) < 0, -1.0, 1.0)
+        vectors, values, _ = svds(information.astype(np.float64), k=self.width, v0=first_vector)
+        vectors = vectors * np.where(vectors.sum(0) < 0, -1.0, 1.0)
         order = np.argsort(-values)
-        return torch.from_numpy(left[:, order] * values[order] ** self.power).float()
+        return torch.from_numpy(vectors[:, order] * values[order] ** self.power).float()
 
 
 def compute_ppmi(counts: Any, smoothing: float) -> Any:

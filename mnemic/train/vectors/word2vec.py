@@ -1,4 +1,4 @@
-"""What the kinds that gensim trains have in common: options, training, and how it ends early.
+"""What the kinds that gensim trains have in common.
 
 Shapes: n words, d width.
 """
