@@ -145,6 +145,7 @@ def add_class_head(pretrained: "Pretrained", respond: "ClassHead", labels: Seque
     from mnemic.encode.huggingface.families import FAMILIES
     from mnemic.encode.huggingface.heads import rename_class_head
 
+    assert respond.inner is not None  # by has_class_head
     family = FAMILIES[pretrained.family]
     names = {str(number): label for number, label in enumerate(labels or ["LABEL_0"])}
     config = {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}

@@ -56,6 +56,6 @@ class WordNgrams(TokenEncoder):
     def hash_ngrams(self, tokens: Tensor, mask: Tensor, length: int) -> tuple[Tensor, Tensor]:
         """Return the bucket of each n-gram, and whether all its words are real."""
         count = tokens.shape[1] - length + 1
-        mixed = sum(tokens[:, start : start + count] * HASH_MULTIPLIERS[start] for start in range(length))
+        columns = [tokens[:, start : start + count] * HASH_MULTIPLIERS[start] for start in range(length)]
         is_real = torch.stack([mask[:, start : start + count] for start in range(length)]).all(0)
-        return scramble_bits(mixed + length) % self.buckets, is_real
+        return scramble_bits(torch.stack(columns).sum(0) + length) % self.buckets, is_real
