@@ -31,6 +31,7 @@ from mnemic.encode.texts.exact_match import ExactMatch
 from mnemic.encode.texts.masked_bag import MaskedBag
 from mnemic.encode.texts.ngrams import Ngrams
 from mnemic.encode.texts.recurrent_sentence import RecurrentSentence
+from mnemic.encode.texts.word_ngrams import WordNgrams
 from mnemic.encode.texts.word_vectors import WordVectors
 from mnemic.encode.transformer import TransformerEncoder
 
@@ -45,5 +46,6 @@ ENCODERS: dict[str, Callable[..., Any]] = {
     "recurrent": RecurrentEncoder,
     "recurrent-sentence": RecurrentSentence,
     "transformer": TransformerEncoder,
+    "word-ngrams": WordNgrams,
     "word-vectors": WordVectors,
 }

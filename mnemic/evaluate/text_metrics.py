@@ -16,7 +16,7 @@ from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
-from mnemic.evaluate.intervals import wilson_interval
+from mnemic.evaluate.intervals import bound_best, wilson_interval
 from mnemic.evaluate.pretraining_metrics import compute_next_token_metrics, compute_replaced_token_metrics
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
@@ -47,6 +47,7 @@ class Report(NamedTuple):
     metrics: Metrics  # the one that selects the best weights first
     intervals: dict[str, tuple[float, float]]  # of metrics that are shares: 95 %, in percent
     predictions: list[SpanPrediction]
+    bounds: dict[str, tuple[float, float]]  # as intervals, if it is the best of several networks
 
 
 def compute_metrics(network: nn.Module, dataset: Any) -> Metrics:
@@ -54,12 +55,15 @@ def compute_metrics(network: nn.Module, dataset: Any) -> Metrics:
     return compute_report(network, dataset).metrics
 
 
-def compute_report(network: nn.Module, dataset: Any) -> Report:
-    """Compute the metrics that a dataset names, with intervals and a reader's answers."""
+def compute_report(network: nn.Module, dataset: Any, num_models: int = 1) -> Report:
+    """Compute the metrics that a dataset names, with intervals and a reader's answers.
+
+    With ``num_models`` the network is the best of so many on this dataset: its shares are bounded.
+    """
     if not len(dataset):
         raise ConfigError("there are no texts to evaluate on")
     if dataset.metrics in OTHER_METRICS:
-        return Report(OTHER_METRICS[dataset.metrics](network, dataset), {}, [])
+        return Report(OTHER_METRICS[dataset.metrics](network, dataset), {}, [], {})
     predictions = evaluate_spans(network, dataset) if dataset.metrics in ANSWER_METRICS else []
     values = (
         ANSWER_METRICS[dataset.metrics](predictions)
@@ -73,10 +77,12 @@ def compute_report(network: nn.Module, dataset: Any) -> Report:
     count = sum(case.has_answer for case in predictions) if dataset.metrics == "retrieval" else len(dataset)
     shares = {name: values[name] for name in values if name in SHARES.get(dataset.metrics, ())}
     intervals = {name: wilson_interval(min(share, 1.0), count) for name, share in shares.items()}
+    bounds = {name: bound_best(min(share, 1.0), count, num_models) for name, share in shares.items()}
     return Report(
         {name: 100 * value for name, value in values.items()},
         {name: (100 * low, 100 * high) for name, (low, high) in intervals.items()},
         predictions,
+        {name: (100 * low, 100 * high) for name, (low, high) in bounds.items()} if num_models > 1 else {},
     )
 
 

@@ -22,24 +22,29 @@ class ClassHead(Response):
     ``pool``: the first token's state, which BERT's pre-training prepares for this; the mean of the
     text's tokens, from which a network without pre-training learns faster; the maximum of each
     channel over them (Star-Transformer); or the last token's state, which alone has read all of a
-    text in a causal network (Radford et al. 2018, section 3.2).
+    text in a causal network (Radford et al. 2018, section 3.2). Without ``hidden`` the
+    pooled state is scored as it is, by W₂ alone.
     """
 
     source = "text"
     reads_segments = pools_text = True
     methods = ("classify", "rate")
 
-    def __init__(self, width: int, classes: int, *, pool: ClassPool = "mean", dropout: float = 0.1) -> None:
+    def __init__(
+        self, width: int, classes: int, *, pool: ClassPool = "mean", dropout: float = 0.1, hidden: bool = True
+    ) -> None:
         super().__init__()
         self.pool = pool
-        self.inner = init_glorot(nn.Linear(width, width))
+        self.inner = init_glorot(nn.Linear(width, width)) if hidden else None
         self.dropout = nn.Dropout(dropout)
         self.out = init_glorot(nn.Linear(width, classes))
 
     def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> Tensor:
         """Score the classes of each window, b c."""
         pooled = POOLS[self.pool](states, mask)  # b d
-        return self.out(self.dropout(self.inner(pooled).tanh()))  # b c
+        if self.inner is not None:
+            pooled = self.inner(pooled).tanh()
+        return self.out(self.dropout(pooled))  # b c
 
 
 def masked_mean(states: Tensor, mask: Tensor) -> Tensor:

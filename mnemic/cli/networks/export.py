@@ -168,7 +168,12 @@ def has_class_head(name: str, respond: "ClassHead") -> bool:
     """Whether a family has a classifier like ours: a tanh over the first token's state."""
     from mnemic.encode.huggingface.families import FAMILIES
 
-    return name in FAMILIES and FAMILIES[name].has_tanh_classifier and respond.pool == "first"
+    return (
+        name in FAMILIES
+        and FAMILIES[name].has_tanh_classifier
+        and respond.pool == "first"
+        and respond.inner is not None
+    )
 
 
 def add_class_head(pretrained: "Pretrained", respond: "ClassHead", labels: Sequence[str]) -> "Pretrained":
@@ -176,6 +181,7 @@ def add_class_head(pretrained: "Pretrained", respond: "ClassHead", labels: Seque
     from mnemic.encode.huggingface.families import FAMILIES
     from mnemic.encode.huggingface.heads import rename_class_head
 
+    assert respond.inner is not None  # by has_class_head
     family = FAMILIES[pretrained.family]
     names = {str(number): label for number, label in enumerate(labels or ["LABEL_0"])}
     config = {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}
