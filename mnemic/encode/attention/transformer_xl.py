@@ -96,7 +96,7 @@ class TransformerXLAttention(nn.Module):
         """
         num_queries = query.shape[2]
         nearest = 0 if is_causal else 1 - num_queries  # the first query and the last key
-        distances = torch.arange(num_keys - 1, nearest - 1, -1, device=query.device)  # w
+        distances = num_keys - 1 - torch.arange(max(num_keys - nearest, 0), device=query.device)  # w
         vectors = encode_distances(distances, self.width, self.clamp, self.distance.weight.dtype)  # w d
         vectors = nn.functional.dropout(vectors, self.dropout, training=self.training)
         keys = self.project.split_heads(self.distance(vectors).unsqueeze(0))  # 1 h w c
