@@ -156,7 +156,7 @@ class SegmentModel(BaseNetwork):
         return EncodedSegments(items, item_mask, writable, queries, positions)
 
     def encode_in_turn(self, inputs: SegmentBatch) -> Tensor:
-        """Encode segment by segment, each with the cached states of those before: b s n d."""
+        """Encode each segment with the cached states of those before, b s n d."""
         context, states = None, []
         for segment in range(inputs.tokens.shape[1]):
             tokens, mask = inputs.tokens[:, segment], inputs.mask[:, segment]

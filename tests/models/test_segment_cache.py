@@ -48,7 +48,7 @@ def make_documents(*counts: int, seed: int = 1) -> SegmentBatch:
 def encode_by_loops(network: SegmentModel, inputs: SegmentBatch) -> Tensor:
     """Encode with all inputs of each layer at hand, and no cache: b s n d."""
     encode: Any = network.encode
-    batch, num_segments = inputs.tokens.shape[:2]
+    num_segments = inputs.tokens.shape[1]
     layer_inputs = encode.embeddings(inputs.tokens.flatten(1), inputs.mask.flatten(1)).unflatten(1, (num_segments, -1))
     for block in encode.stack.blocks:
         outputs = []
@@ -138,7 +138,7 @@ def test_evidence_is_the_share_of_each_cached_state(kind: str) -> None:
 
 def test_what_does_not_go_together_is_refused() -> None:
     spec, sizes = make_spec(), {"vocab": VOCAB, "max_length": LENGTH}
-    with pytest.raises(ConfigError, match="a memory by itself.*leave out model.memory"):
+    with pytest.raises(ConfigError, match=r"a memory by itself.*leave out model\.memory"):
         build_model(spec | {"memory": {"kind": "selective"}}, sizes)
     with pytest.raises(ConfigError, match=r"positions\.kind=none"):
         build_model(spec | {"encode": spec["encode"] | {"embeddings": {"kind": "sum"}}}, sizes)

@@ -13,7 +13,9 @@ from mnemic.train.run import fit
 
 LENGTH = 16  # of a segment, with its special tokens
 STACK_SPECS: dict[str, dict[str, Any]] = {
-    **{f"attention {kind}": {"kind": "encoder", "attention": {"kind": kind}} for kind in ATTENTIONS if kind != "masked"},
+    **{
+        f"attention {kind}": {"kind": "encoder", "attention": {"kind": kind}} for kind in ATTENTIONS if kind != "masked"
+    },
     **{f"stack {kind}": {"kind": kind} for kind in STACKS if kind != "encoder"},
 }
 STACK_SPECS["attention mlp-mixer"]["attention"]["length"] = LENGTH
