@@ -142,7 +142,7 @@ def pack(args: argparse.Namespace) -> None:
     """Write the texts of the table, its plan, and the archives in pieces."""
     sets = [*(TINY if args.tiny else ()), *args.sets]
     folders = {"data": "enwiki", "classes": "imdb", "sentences": "sentences"}
-    sources = {key: str(args.data / name) for key, name in folders.items()}
+    sources: dict[str, Any] = {key: str(args.data / name) for key, name in folders.items()}
     table = AttentionTable(**sources, scale_name=args.scale, sets=sets)
     prepare_sources(table.folders, table.selected_columns, table.scale, args.table / DATA_FOLDER)
     plan = {
