@@ -22,7 +22,7 @@ NO_POSITIONS = {"kind": "sum", "positions": {"kind": "none"}}
 
 
 def make_spec(kind: str = "transformer-xl", *, depth: int = 2, memory_length: int = MEMORY) -> dict[str, Any]:
-    stack = {"kind": "encoder", "depth": depth, "attention": {"kind": kind}}
+    stack = {"kind": "encoder", "depth": depth, "norm": "pre", "attention": {"kind": kind}}
     encode = {"kind": "transformer", "embeddings": NO_POSITIONS, "stack": stack, "memory_length": memory_length}
     return {"width": D, "encode": encode, "respond": {"kind": "predictor"}, "segments": {}}
 
@@ -134,6 +134,25 @@ def test_evidence_is_the_share_of_each_cached_state(kind: str) -> None:
         torch.testing.assert_close(shares[0, ..., :-1], reading.weights[0])
         assert (reading.weights[0] > 0).all()
         torch.testing.assert_close(reading.found[0], states[0, segment])
+
+
+@pytest.mark.parametrize("kind", ["full", "transformer-xl"])
+def test_scores_are_those_that_a_segment_attends_by(kind: str) -> None:
+    """Values weighted by them give the states."""
+    network, inputs = make_model(kind), make_documents(2)
+    encode: Any = network.encode
+    first, second = inputs.tokens.unbind(1)
+    mask = torch.ones_like(first, dtype=torch.bool)
+    context = encode.encode_segment(first, mask)[1]
+    x = encode.embeddings(second, mask)
+    scores = encode.iterate_scores(second, mask, context)
+    for block, layer_scores, prefix in zip(encode.stack.blocks, scores, context.layers, strict=True):
+        states = block.around_attention.pre_norm(torch.cat([prefix, x], 1))
+        project = block.attention.project
+        mixed = layer_scores.softmax(-1) @ project.project_key_values(states).values
+        x = block.around_attention.add_and_norm(x, project.merge_heads(mixed))
+        x = block.around_feed.add_and_norm(x, block.feed(block.around_feed.pre_norm(x)))
+    torch.testing.assert_close(encode.stack.norm(x), encode.encode_segment(second, mask, context)[0])
 
 
 def test_what_does_not_go_together_is_refused() -> None:
