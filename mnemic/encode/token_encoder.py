@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from mnemic.encode.embeddings import EMBEDDINGS
+from mnemic.encode.positions import NoPositions
 from mnemic.encode.stacks import min_length
-from mnemic.recipe import build
+from mnemic.recipe import ConfigError, build
 
 
 class TokenEncoder(nn.Module):
@@ -47,3 +48,23 @@ class TokenEncoder(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.embeddings.tokens.device
+
+    def check_memory_length(self, stack_kind: str) -> None:
+        """Raise a ConfigError if the layers or the positions do not go with a memory.
+
+        ``stack_kind`` is the kind of layers that can have one.
+        """
+        if self.memory_length < 0:
+            raise ConfigError(f"model.encode.memory_length is at least 0, not {self.memory_length}")
+        if not self.memory_length:
+            return
+        if not getattr(getattr(self, "stack", None), "supports_context", False):
+            raise ConfigError(
+                "model.encode.memory_length needs layers that can attend to earlier states: a stack of kind "
+                f"'{stack_kind}' with an attention that supports a context, such as 'transformer-xl'"
+            )
+        if not isinstance(self.embeddings.positions, NoPositions):
+            raise ConfigError(
+                "with model.encode.memory_length, positions that start anew in each segment would be those of its "
+                "memory, too: set model.encode.embeddings.positions.kind=none, and an attention that knows distances"
+            )

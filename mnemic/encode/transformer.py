@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from mnemic.encode.embeddings import DEFAULT_EMBEDDINGS, Notes
 from mnemic.encode.packed import MAX_TOKENS_CPU, PackedMask, find_true_positions, group_by_length, has_varlen_kernel
-from mnemic.encode.stacks import STACKS, FactorizationOrder, StackContext, real_token_mask
+from mnemic.encode.stacks import STACKS, FactorizationOrder, StackContext, extend_context, real_token_mask
 from mnemic.encode.token_encoder import TokenEncoder
 from mnemic.recipe import ConfigError, build
 
@@ -45,6 +45,9 @@ class TransformerEncoder(TokenEncoder):
     On a CPU a padded batch is packed internally, so that nothing is computed on padding. A GPU
     would have to synchronize to learn the lengths: there ``encode_ragged`` packs the texts
     beforehand, or the caller states with ``max_tokens`` how many tokens are real.
+
+    ``memory_length`` is the number of earlier states per layer that a segment of a document attends
+    to, as in ``CausalEncoder``; within the segment every token sees every token.
     """
 
     takes_max_tokens = takes_notes = True
@@ -57,9 +60,12 @@ class TransformerEncoder(TokenEncoder):
         *,
         embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS,
         stack: Mapping[str, Any] = DEFAULT_STACK,
+        memory_length: int = 0,
     ) -> None:
         super().__init__(width, vocab, embeddings)
         self.stack: Any = build(STACKS, stack, width=width)
+        self.memory_length = memory_length
+        self.check_memory_length("encoder")
         self.segments = 0 if self.embeddings.segments is None else len(self.embeddings.segments)
         self.takes_segments = getattr(self.stack, "takes_segments", False)  # the layers, not the embeddings
         self.segments = getattr(self.stack, "num_segments", self.segments)
@@ -128,6 +134,22 @@ class TransformerEncoder(TokenEncoder):
             )
         x, stack_kwargs = self.embed(inputs, mask)
         return self.stack.predict(x, mask, order, **stack_kwargs)[0]
+
+    def encode_segment(
+        self, tokens: Tensor, mask: Tensor, context: StackContext | None = None
+    ) -> tuple[Tensor, StackContext]:
+        """Encode the next segment of documents; return states and the next context.
+
+        ``tokens``, ``mask``: b n → b n d. Gradients reach the weights that project the context, and
+        nothing of earlier segments.
+        """
+        *layer_inputs, last = self.stack.iterate_layers(self.embeddings(tokens, mask), mask, context)
+        states = self.stack.norm(last) * mask.unsqueeze(-1)
+        return states, extend_context(context, layer_inputs, mask, self.memory_length)
+
+    def iterate_scores(self, tokens: Tensor, mask: Tensor, context: StackContext) -> Iterator[Tensor]:
+        """Yield each layer's attention scores of the context and the segment, b h n m+n."""
+        yield from self.stack.iterate_scores(self.embeddings(tokens, mask), mask, context)
 
     def encode_batch(
         self, inputs: TokenInputs, mask: Tensor | PackedMask, context: StackContext | None = None

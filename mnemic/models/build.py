@@ -123,6 +123,11 @@ def build_segment_model(model: Mapping[str, Any], context: dict[str, Any]) -> Se
     encode = build(select_kinds(ENCODERS, reads_texts=False), model["encode"], **context)
     memories = select_kinds(MEMORIES, carries_segments=True)
     memory = build(memories, model["memory"], **context) if "memory" in model else None
+    if memory is not None and encode.memory_length:
+        raise ConfigError(
+            "model.encode.memory_length is a memory by itself, of cached states: leave out model.memory, "
+            "or set model.encode.memory_length=0"
+        )
     context["words"] = encode.embeddings.tokens
     responses = select_kinds(RESPONSES, source="carried memory") | select_kinds(RESPONSES, reads_segments=True)
     respond = build(responses, model["respond"], **context)

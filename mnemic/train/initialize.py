@@ -314,10 +314,12 @@ def check_memory_slots(model: Mapping[str, Any], data: Mapping[str, Any]) -> Non
 def check_memory_length(model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise an error if an encoder carries states between texts that do not go on."""
     encode = model["encode"]
-    if isinstance(encode, Mapping) and encode.get("memory_length") and not data.get("stream"):
+    if not isinstance(encode, Mapping) or not encode.get("memory_length"):
+        return
+    if not data.get("stream") and "segments" not in model:
         raise ConfigError(
-            "model.encode.memory_length carries states from each segment of a text to the next: set data.stream=true, "
-            "or model.encode.memory_length=0"
+            "model.encode.memory_length carries states from each segment of a text to the next: set data.stream=true "
+            "(kind language-modeling), add model.segments (documents), or set model.encode.memory_length=0"
         )
 
 

@@ -159,6 +159,16 @@ def test_one_token_is_enough(case: str, fused: bool) -> None:
     assert states.isfinite().all()
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if not case.startswith("recurrent")])
+@FUSED_AND_UNFUSED
+def test_no_token_gives_no_state(case: str, fused: bool) -> None:
+    """As for a document without a question."""
+    encoder, tokens = make_encoder(case, fused), random_tokens(2, 0)
+    states = encoder(tokens, full_mask(tokens))
+    assert states.shape == (2, 0, D)
+    states.sum().backward()
+
+
 @ALL_CASES
 @FUSED_AND_UNFUSED
 def test_a_row_of_padding_gives_zeros_and_finite_gradients(case: str, fused: bool) -> None:

@@ -130,6 +130,8 @@ def evaluate_texts(
         raise ValueError("--best-of is for shares, such as accuracy: this data has none")
     if dataset.metrics == "perplexity":  # words: those that are unknown have a metric
         counts = {"seen": dataset.num_targets, "total": dataset.num_targets, "context": dataset.max_tokens}
+        if dataset.is_stream:
+            counts["memory"] = checkpoint.network.encode.memory_length
         return {"figures": metrics, **counts, "notes": []}
     unknown = f"{dataset.num_unknown} of {len(dataset)} labels were not in training; they count as wrong"
     num_seen, num_total = dataset.token_counts.sum(0).tolist()
@@ -210,7 +212,8 @@ def print_metrics(report: dict[str, Any]) -> None:
     if has_texts:
         print_text(f"{report['texts']} texts, {report['seen']:,} of {report['total']:,} tokens seen")
     else:
-        print_text(f"{report['total']:,} words asked for, each from {report['context']} words at most")
+        memory = f" and {report['memory']} cached states per layer" if report.get("memory") else ""
+        print_text(f"{report['total']:,} words asked for, each from {report['context']} words{memory} at most")
 
 
 def print_thresholds(rows: list[dict[str, float]]) -> None:

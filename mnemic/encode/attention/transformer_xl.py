@@ -115,7 +115,7 @@ class TransformerXLAttention(nn.Module):
         With ``is_causal`` those of later positions mean nothing.
         """
         nearest = 0 if is_causal else 1 - query.shape[2]  # the first query and the last key
-        distances = torch.arange(num_keys - 1, nearest - 1, -1, device=query.device)  # w
+        distances = num_keys - 1 - torch.arange(max(num_keys - nearest, 0), device=query.device)  # w
         return align_distances(self.score_distances(query, distances))[..., :num_keys]
 
     def distance_scores_at(self, query: Tensor, num_keys: int, positions: Tensor) -> Tensor:
