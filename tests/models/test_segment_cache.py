@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode import ATTENTIONS, STACKS
+from mnemic.encode.stacks import StackContext
+from mnemic.encode.stacks.two_stream import Stream, TwoStreamStack
 from mnemic.models import build_model
 from mnemic.models.inputs import SegmentBatch
 from mnemic.models.segment_model import SegmentModel
@@ -122,6 +124,44 @@ def test_gradients_reach_the_projection_of_cached_states_and_nothing_earlier() -
     assert embedded[1].grad is not None
 
 
+def test_the_content_stream_of_two_streams_has_a_cache() -> None:
+    """The states of a segment are those of the layers over it and all inputs of them before."""
+    spec = make_spec(depth=2, memory_length=2 * LENGTH)
+    stack = {"kind": "two-stream", "depth": 2}
+    network: Any = build_model(spec | {"encode": spec["encode"] | {"stack": stack}}, {"vocab": VOCAB})
+    network, inputs = network.double().eval(), make_documents(3)
+    encode, layer_inputs = network.encode, network.encode.embeddings(inputs.tokens.flatten(1), inputs.mask.flatten(1))
+    x = layer_inputs.unflatten(1, (3, -1))
+    for block in encode.stack.blocks:
+        outputs = []
+        for segment in range(3):
+            num_seen = (segment + 1) * LENGTH
+            visible = torch.ones(1, LENGTH, num_seen, dtype=torch.bool)
+            stream = Stream(x[:, segment], visible, torch.zeros_like(visible))
+            outputs.append(block([stream], x[:, :segment].flatten(1, 2))[0].states)
+        x = torch.stack(outputs, 1)
+    torch.testing.assert_close(network.encode_in_turn(inputs), x)
+    reading = network.read_cache(inputs)[1]
+    assert reading.weights.shape == (1, 2, 4, LENGTH, 2 * LENGTH)
+    torch.testing.assert_close(reading.found, x[:, 2])
+
+
+def test_scores_of_the_content_stream_are_those_that_it_attends_by() -> None:
+    torch.manual_seed(0)
+    stack = TwoStreamStack(D, depth=1).double().eval()
+    for weight in stack.parameters():
+        weight.data.add_(0.2 * torch.randn_like(weight))
+    prefix, x = torch.randn(2, 1, 3, D, dtype=torch.float64)
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    (scores,) = stack.iterate_scores(x, mask, StackContext((prefix,), mask))
+    block = stack.blocks[0]
+    project = block.attention.project
+    mixed = scores.softmax(-1) @ project.project_key_values(torch.cat([prefix, x], 1)).values
+    states = block.around_attention.add_and_norm(x, project.merge_heads(mixed))
+    states = block.around_feed.add_and_norm(states, block.feed(states))
+    torch.testing.assert_close(stack(x, mask, StackContext((prefix,), mask)), states)
+
+
 @pytest.mark.parametrize("kind", ["full", "transformer-xl"])
 def test_evidence_is_the_share_of_each_cached_state(kind: str) -> None:
     network, inputs = make_model(kind), make_documents(3, 1)
@@ -166,7 +206,7 @@ def test_what_does_not_go_together_is_refused() -> None:
     for kind in ("external", "mlp-mixer"):
         with pytest.raises(ConfigError, match="a stack of kind 'encoder' with an attention that supports a context"):
             make_model(kind)
-    for kind in (kind for kind in STACKS if kind != "encoder"):
+    for kind in (kind for kind in STACKS if kind not in ("encoder", "two-stream")):
         stack = build(STACKS, {"kind": kind}, width=D)
         assert not getattr(stack, "supports_context", False)
         with pytest.raises(ConfigError, match="a stack of kind 'encoder'"):

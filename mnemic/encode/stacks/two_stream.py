@@ -74,6 +74,13 @@ class TwoStreamBlock(nn.Module):
         key_values = self.attention.project_key_values(self.around_attention.pre_norm(context))
         return [stream._replace(states=self.run_stream(stream, key_values)) for stream in streams]
 
+    def attention_scores(self, stream: Stream, prefix: Tensor) -> Tensor:
+        """Return the scores of the content stream, b h n m; -inf where hidden."""
+        context = self.around_attention.pre_norm(torch.cat([prefix, stream.states], 1))
+        x = context[:, -stream.states.shape[1] :]
+        segment_scores = self.segments(self.attention.project.project_query(x), stream.is_other)
+        return self.attention.attention_scores(x, context, stream.visible.unsqueeze(1)) + segment_scores
+
     def run_stream(self, stream: Stream, key_values: Any) -> Tensor:
         """Compute the new states of one stream."""
         query = self.attention.project.project_query(self.around_attention.pre_norm(stream.states))
@@ -157,8 +164,7 @@ class TwoStreamStack(nn.Module):
         ``mask`` is b n, or b n n where it depends on the query; ``segments`` b n.
         """
         *_, x = self.iterate_layers(x, mask, context, segments=segments)
-        # The unused vector gets a gradient, of 0: processes that train together wait for it.
-        return (self.norm(x) + 0 * self.query_start) * real_token_mask(mask).unsqueeze(-1)
+        return self.norm(x) * real_token_mask(mask).unsqueeze(-1)
 
     def iterate_layers(
         self,
@@ -169,13 +175,21 @@ class TwoStreamStack(nn.Module):
         segments: Tensor | None = None,
     ) -> Iterator[Tensor]:
         """Yield the input of the first layer, then the content states of each."""
-        mask = mask.to_dense_mask() if isinstance(mask, PackedMask) else mask
-        mask = mask.unsqueeze(1) if mask.dim() == 2 else mask  # b n|1 n
-        streams = [Stream(x, prepend_visible(mask, context), find_other_segments(x, segments, context))]
+        x = x + 0 * self.query_start  # it gets a gradient, of 0: processes that train together wait for it
+        streams = [start_content_stream(x, mask, context, segments)]
         yield x
         for number, block in enumerate(self.blocks):
             streams = block(streams, None if context is None else context.layers[number])
             yield streams[0].states
+
+    def iterate_scores(self, x: Tensor, mask: Tensor, context: StackContext) -> Iterator[Tensor]:
+        """Yield each layer's attention scores of the content stream, b h n m+n; -inf where hidden.
+
+        ``x`` b n d and ``mask`` b n follow the context of m states.
+        """
+        stream = start_content_stream(x, mask, context)
+        for block, states, prefix in zip(self.blocks, self.iterate_layers(x, mask, context), context.layers):
+            yield block.attention_scores(stream._replace(states=states), prefix)
 
     def predict(
         self,
@@ -215,6 +229,15 @@ class TwoStreamStack(nn.Module):
         blank = states.new_zeros(x.shape[0], x.shape[1] + 1, x.shape[2])
         scattered = blank.scatter(1, order.queries.unsqueeze(-1).expand_as(states), states)
         return scattered[:, :-1], contents
+
+
+def start_content_stream(
+    x: Tensor, mask: Tensor | PackedMask, context: StackContext | None, segments: Tensor | None = None
+) -> Stream:
+    """Make the content stream of embeddings (b n d), which sees all that is not padding."""
+    mask = mask.to_dense_mask() if isinstance(mask, PackedMask) else mask
+    mask = mask.unsqueeze(1) if mask.dim() == 2 else mask  # b n|1 n
+    return Stream(x, prepend_visible(mask, context), find_other_segments(x, segments, context))
 
 
 def order_visible(ranks: Tensor, mask: Tensor, positions: Tensor, is_asked: Tensor) -> tuple[Tensor, Tensor]:
