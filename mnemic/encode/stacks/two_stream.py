@@ -183,7 +183,7 @@ class TwoStreamStack(nn.Module):
             yield streams[0].states
 
     def iterate_scores(self, x: Tensor, mask: Tensor, context: StackContext) -> Iterator[Tensor]:
-        """Yield each layer's attention scores of the content stream, b h n m+n; -inf where hidden.
+        """Yield each layer's scores of the content stream, b h n m+n; -inf where hidden.
 
         ``x`` b n d and ``mask`` b n follow the context of m states.
         """
@@ -234,7 +234,7 @@ class TwoStreamStack(nn.Module):
 def start_content_stream(
     x: Tensor, mask: Tensor | PackedMask, context: StackContext | None, segments: Tensor | None = None
 ) -> Stream:
-    """Make the content stream of embeddings (b n d), which sees all that is not padding."""
+    """Make the content stream of embeddings (b n d), which sees all real tokens."""
     mask = mask.to_dense_mask() if isinstance(mask, PackedMask) else mask
     mask = mask.unsqueeze(1) if mask.dim() == 2 else mask  # b n|1 n
     return Stream(x, prepend_visible(mask, context), find_other_segments(x, segments, context))
