@@ -1,7 +1,7 @@
 """Measure the confidence of a memory's answers in many domains, and fit its weights to all.
 
     python benchmarks/domain_confidence.py DATA --out out/confidence [--questions 150]
-        [--reader DIR] [--recipe reader-12]
+        [--domains wikipedia biomedical …] [--reader DIR] [--embedder DIR] [--recipe reader-12]
 
 DATA has ``squad`` and ``qa``. Of each domain some texts are drawn, the same in every run, of those
 that the recipe's ``data.sources`` hold out, so that its reader has not learned from them; and some
@@ -32,7 +32,7 @@ from memory_answers import JudgedAnswer
 from reader_domains import read_evaluation_sets
 
 from mnemic import Memory
-from mnemic.checkpoint.shipped import READERS
+from mnemic.checkpoint.shipped import EMBEDDERS, READERS
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.evaluate.intervals import wilson_interval
 from mnemic.store.answer.confidence import FITTED, MIN_CONFIDENCE, ConfidenceModel
@@ -70,7 +70,7 @@ def read_domains(args: argparse.Namespace) -> dict[str, list[QuestionExample]]:
     domains: dict[str, list[QuestionExample]] = defaultdict(list, hard=sets["hard"])
     for example in sets["validation"]:
         domains[example.domain].append(example)
-    return domains
+    return {name: domains[name] for name in args.domains or domains}
 
 
 def gather_domain_cases(args: argparse.Namespace) -> Iterator[Case]:
@@ -87,7 +87,8 @@ def gather_domain_cases(args: argparse.Namespace) -> Iterator[Case]:
         for text, number in numbers.items():
             if number % 2 == parity:
                 (folder / f"{number:05}.txt").write_text(text, encoding="utf-8")
-        with Memory(args.out / f"memory-{parity}.db", reader=args.reader) as memory:
+        path = args.out / f"memory-{parity}.db"
+        with Memory(path, reader=args.reader, embedder=args.embedder) as memory:
             print(Counter(step.outcome for step in memory.remember(folder)), flush=True)
             for count, (domain, number, example) in enumerate(questions):
                 if count % 100 == 0:
@@ -130,6 +131,8 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=150, help="of each domain")
     parser.add_argument("--texts", type=int, default=60, help="of each domain")
     parser.add_argument("--reader", default=READERS[0], help="the folder of another reader")
+    parser.add_argument("--embedder", default=EMBEDDERS[0], help="the folder of another embedder")
+    parser.add_argument("--domains", nargs="+", help="only these; questions of others may need their text")
     parser.add_argument("--recipe", default="reader-12", help="whose data.sources say what is held out")
     parser.add_argument("--threshold", type=float, default=MIN_CONFIDENCE)
     args = parser.parse_args()

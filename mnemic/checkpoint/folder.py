@@ -91,8 +91,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, quantize: bool = Fa
     if share_with:
         shared_path = shared_weights.find_shipped_file(share_with, WEIGHTS)
         shared_folder = shared_path.parent
-        own, shared = read_stored_weights(shared_folder, read_metadata(shared_folder / RECIPE))
-        unshared = shared_weights.drop_shared_weights(weights, shared | own)
+        stored, shared = read_stored_weights(shared_folder, read_metadata(shared_folder / RECIPE))
+        unshared = shared_weights.drop_shared_weights(weights, shared | stored)
         digest = shared_weights.hash_tensors({name: weights[name] for name in weights if name not in unshared})
         metadata["shared"] = {"network": share_with, "weights": hash_file(shared_path), "tensors": digest}
         weights = unshared
@@ -166,13 +166,13 @@ def build_for_weights(folder: Path, metadata: Mapping[str, Any]) -> tuple[Any, d
 
 
 def read_stored_weights(folder: Path, metadata: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Read a checkpoint's own weights, and those of the shipped networks that it shares."""
+    """Read the weights in a checkpoint's file, and those that it shares with shipped networks."""
     weights = read_tensors(folder / WEIGHTS)
     if "shared" not in metadata:
         return weights, {}
     shared_folder = shared_weights.find_shared_weights(metadata["shared"], folder, WEIGHTS).parent
-    own, shared = read_stored_weights(shared_folder, read_metadata(shared_folder / RECIPE))
-    return weights, shared | own
+    stored, shared = read_stored_weights(shared_folder, read_metadata(shared_folder / RECIPE))
+    return weights, shared | stored
 
 
 def check_sizes(sizes: Mapping[str, Any], weights: Mapping[str, Tensor], path: Path) -> None:

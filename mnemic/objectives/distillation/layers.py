@@ -100,7 +100,7 @@ class WindowTokens(NamedTuple):
 
 
 def select_inputs(batch: Any, retrieval: bool) -> Any:
-    """Return the windows of a batch of texts: all, or those that answers are read in."""
+    """Return all windows of a batch of texts, or those for reading."""
     return batch.inputs if retrieval else getattr(batch, "reading_inputs", batch.inputs)
 
 
