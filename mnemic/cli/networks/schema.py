@@ -1,7 +1,7 @@
 """List the options of a recipe from the signatures of its constructors."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeAlias
 
@@ -94,6 +94,13 @@ def nested_sections() -> dict[str, Callable[..., Any]]:
     return {"augment": Augmentation}
 
 
+def share_tables() -> dict[str, Iterable[str]]:
+    """Map the options that are tables of numbers to what these are the shares of."""
+    from mnemic.objectives.pretraining.views import VIEWS
+
+    return {"views": VIEWS}
+
+
 def list_kind_options(
     name: str, constructors: Constructors, spec: Spec, hidden: set[str], default: Spec | None = None
 ) -> Iterator[dict[str, Any]]:
@@ -114,12 +121,15 @@ def list_part_options(
     """List the options of a part; nested parts come last, with their own options."""
     parameters = {key: parameter for key, parameter in parameters_of(constructor).items() if key not in hidden}
     hints, defaults = type_hints_of(constructor), {**factory_defaults_of(constructor), **defaults}
-    inner = {key: table for key, table in nested_tables().items() if hints.get(key) is not float}  # no weight of a loss
-    sections = nested_sections()
+    number_types = (float, Mapping[str, float])  # the weight of a loss, or shares
+    inner = {key: table for key, table in nested_tables().items() if hints.get(key) not in number_types}
+    sections, shares = nested_sections(), share_tables()
     required = {key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
     for key, parameter in parameters.items():
         if key in sections and hints[key] == Mapping[str, Any]:
             yield from list_part_options(f"{name}.{key}", sections[key], spec.get(key, {}), set(), {})
+        elif key in shares and hints[key] == Mapping[str, float]:
+            yield from (build_option_row(f"{name}.{key}.{part}", float, spec.get(key, {})) for part in shares[key])
         elif key not in inner:
             option_row = build_option_row(f"{name}.{key}", hints[key], spec)
             yield option_row | ({} if key in required else {"default": defaults.get(key, parameter.default)})

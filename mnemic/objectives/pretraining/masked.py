@@ -29,7 +29,7 @@ from mnemic.respond.pretraining.masked import PretrainingLogits
 from mnemic.respond.pretraining.span_boundary import MAX_OFFSETS
 
 TOKEN_MASKING: Mapping[str, Any] = {"kind": "tokens"}
-NO_VIEWS: Mapping[str, Any] = {}
+NO_VIEWS: Mapping[str, float] = {}
 # Buffers are long enough for this many √mean more masked positions than the mean.
 MAX_DEVIATIONS = 10
 
@@ -63,7 +63,7 @@ class PretrainingLoss:
         nsp: float = 0.0,
         sbo: float = 0.0,
         masking: Mapping[str, Any] = TOKEN_MASKING,
-        views: Mapping[str, Any] = NO_VIEWS,
+        views: Mapping[str, float] = NO_VIEWS,
         network: nn.Module | None = None,
     ) -> None:
         self.weights = {"mlm": mlm, "nsp": nsp, "sbo": sbo}
