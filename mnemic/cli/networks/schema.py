@@ -129,7 +129,7 @@ def list_part_options(
         if key in sections and hints[key] == Mapping[str, Any]:
             yield from list_part_options(f"{name}.{key}", sections[key], spec.get(key, {}), set(), {})
         elif key in shares and hints[key] == Mapping[str, float]:
-            yield from (build_option_row(f"{name}.{key}.{part}", float, spec.get(key, {})) for part in shares[key])
+            yield from (build_option_row(f"{name}.{key}.{share}", float, spec.get(key, {})) for share in shares[key])
         elif key not in inner:
             option_row = build_option_row(f"{name}.{key}", hints[key], spec)
             yield option_row | ({} if key in required else {"default": defaults.get(key, parameter.default)})
