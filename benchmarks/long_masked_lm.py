@@ -2,13 +2,15 @@
 
     python benchmarks/long_masked_lm.py runs/words --folder HELD --device cuda
     python benchmarks/long_masked_lm.py runs/words --beside runs/windows --segments 64 --device cuda
+    python benchmarks/long_masked_lm.py runs/words --rivals runs/transformer-xl-documents
 
 The report has the mean loss in nats of the masked words of held-out documents, from their
 beginning, by segment: ``with memory``; ``emptied``, the same weights with an empty memory before
 every segment; and ``beside``, a run trained without carrying its memory
-(``model.segments.carry_memory=false``). All read the same words with the same masks; the first
-segment, which has no memory yet, counts only in its own row. ``difference`` is the mean over
-documents of emptied − with memory, with its standard error.
+(``model.segments.carry_memory=false``). ``--rivals`` are other networks with the memory that they
+have, such as a cache of states, by the names of their folders, and once more without it. All read
+the same words with the same masks; the first segment, which has no memory yet, counts only in its
+own row. ``difference`` is the mean over documents of emptied − with memory, and its standard error.
 """
 
 import argparse
@@ -39,6 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path, help="a run of bert-mass-words, or of bert-mass on documents")
     parser.add_argument("--beside", type=Path, help="a run that does not carry its memory")
+    parser.add_argument("--rivals", type=Path, nargs="+", default=[], help="runs with another kind of memory")
     parser.add_argument("--folder", help="held-out documents, if not those of the recipe's test")
     parser.add_argument("--segments", type=int, default=32, help="of a document, from its beginning")
     parser.add_argument("--documents", type=int, default=0, help="only so many; 0: all")
@@ -55,6 +58,11 @@ def main() -> None:
     networks = {"with memory": (checkpoint.network, True), "emptied": (checkpoint.network, False)}
     if args.beside:
         networks["beside"] = (load_checkpoint(args.beside).network, False)
+    for run in args.rivals:
+        rival = load_checkpoint(run)
+        if rival.tokenizer != checkpoint.tokenizer:
+            parser.error(f"{run} has another vocabulary than {args.run}: train both on the same documents")
+        networks |= {run.name: (rival.network, True), f"{run.name}, emptied": (rival.network, False)}
     losses: dict[str, list[Tensor]] = {name: [] for name in networks}
     for batch in make_batches(dataset, args):
         for name, (network, carry_memory) in networks.items():

@@ -27,7 +27,7 @@ from mnemic.models import IGNORE
 from mnemic.objectives import OBJECTIVES, Loss
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.pretraining.masked import mask_batch
-from mnemic.objectives.pretraining.masking import TokenMasking
+from mnemic.objectives.pretraining.token_masking import TokenMasking
 from mnemic.recipe import Recipe, build, load_recipe
 from mnemic.text import TRAINERS
 from mnemic.train.initialize import build_network

@@ -11,6 +11,7 @@ from mnemic.cli.tables.attention_table import compare_attentions
 from mnemic.cli.tables.babi_table import rebuild_babi
 from mnemic.cli.tables.domains_table import compare_domains
 from mnemic.cli.tables.students_table import compare_students
+from mnemic.cli.tables.vectors_table import compare_vectors
 from mnemic.cli.tables.words_table import compare_language_models
 from mnemic.cli.text import ask as text_ask
 from mnemic.cli.text import forget as text_forget
@@ -74,6 +75,7 @@ NETWORK_COMMANDS: Commands = {
     "table domains": compare_domains,
     "table students": compare_students,
     "table attention": compare_attentions,
+    "table vectors": compare_vectors,
 }
 PANELS = {"Your documents": DOCUMENT_COMMANDS, "Networks": NETWORK_COMMANDS}  # of the help
 COMMANDS = DOCUMENT_COMMANDS | NETWORK_COMMANDS

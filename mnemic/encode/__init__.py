@@ -15,6 +15,7 @@ from typing import Any
 
 from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.causal import CausalEncoder
+from mnemic.encode.elmo import ELMoEncoder
 from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
 from mnemic.encode.fusion import FUSIONS
 from mnemic.encode.huggingface import Pretrained, load_encoder, save_encoder
@@ -30,6 +31,7 @@ from mnemic.encode.texts.exact_match import ExactMatch
 from mnemic.encode.texts.masked_bag import MaskedBag
 from mnemic.encode.texts.ngrams import Ngrams
 from mnemic.encode.texts.recurrent_sentence import RecurrentSentence
+from mnemic.encode.texts.word_ngrams import WordNgrams
 from mnemic.encode.texts.word_vectors import WordVectors
 from mnemic.encode.transformer import TransformerEncoder
 
@@ -37,11 +39,13 @@ ENCODERS: dict[str, Callable[..., Any]] = {
     "bag": Bag,
     "causal": CausalEncoder,
     "context-bag": ContextBag,
+    "elmo": ELMoEncoder,
     "exact-match": ExactMatch,
     "masked-bag": MaskedBag,
     "ngrams": Ngrams,
     "recurrent": RecurrentEncoder,
     "recurrent-sentence": RecurrentSentence,
     "transformer": TransformerEncoder,
+    "word-ngrams": WordNgrams,
     "word-vectors": WordVectors,
 }

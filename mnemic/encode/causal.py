@@ -9,10 +9,9 @@ from typing import Any
 from torch import Tensor
 
 from mnemic.encode.embeddings import DEFAULT_EMBEDDINGS
-from mnemic.encode.positions import NoPositions
 from mnemic.encode.stacks import DECODERS, DecoderOutput, KeyValueCache, StackContext, extend_context
 from mnemic.encode.token_encoder import TokenEncoder
-from mnemic.recipe import ConfigError, build
+from mnemic.recipe import build
 
 DEFAULT_STACK: Mapping[str, Any] = {"kind": "transformer"}
 
@@ -39,8 +38,7 @@ class CausalEncoder(TokenEncoder):
         super().__init__(width, vocab, embeddings)
         self.stack: Any = build(DECODERS, stack, width=width, cross=False)
         self.memory_length = memory_length
-        if memory_length:
-            self.check_memory_length()
+        self.check_memory_length("transformer")
 
     def forward(self, tokens: Tensor, mask: Tensor, context: KeyValueCache | None = None) -> Tensor:
         """Encode tokens causally; ``context`` is the key/value cache of earlier tokens.
@@ -60,21 +58,6 @@ class CausalEncoder(TokenEncoder):
         start = 0 if cache is None else cache.mask.shape[1]
         x = self.embeddings(tokens, mask, positions=positions, start=start)
         return self.stack(x, mask, cache)
-
-    def check_memory_length(self) -> None:
-        """Raise a ConfigError if the layers or the positions do not go with a memory."""
-        if self.memory_length < 0:
-            raise ConfigError(f"model.encode.memory_length is at least 0, not {self.memory_length}")
-        if not getattr(self.stack, "supports_context", False):
-            raise ConfigError(
-                "model.encode.memory_length needs layers that can attend to earlier states: a stack of kind "
-                "'transformer' with an attention that supports a context, such as 'transformer-xl'"
-            )
-        if not isinstance(self.embeddings.positions, NoPositions):
-            raise ConfigError(
-                "with model.encode.memory_length, positions that start anew in each segment would be those of its "
-                "memory, too: set model.encode.embeddings.positions.kind=none, and an attention that knows distances"
-            )
 
     def encode_segment(
         self, tokens: Tensor, mask: Tensor, context: StackContext | None = None

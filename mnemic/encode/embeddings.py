@@ -4,7 +4,7 @@ Shapes: b batch, n tokens, d width.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,23 @@ from mnemic.recipe import ConfigError, build
 
 DEFAULT_POSITIONS: Mapping[str, Any] = {"kind": "learned"}
 DEFAULT_EMBEDDINGS: Mapping[str, Any] = {"kind": "sum"}
+
+
+class Notes(NamedTuple):
+    """Vectors to mix into the embeddings of some tokens, by a ``share``."""
+
+    vectors: Tensor  # w d
+    rows: Tensor  # b n, the vector of each token; -1: none
+    share: float
+
+
+def mix_notes(x: Tensor, notes: Notes | None) -> Tensor:
+    """Mix notes into the vectors of tokens, b n d."""
+    if notes is None or not len(notes.vectors):
+        return x
+    vectors = nn.functional.embedding(notes.rows.clamp(min=0), notes.vectors).to(x.dtype)
+    mixture = (1 - notes.share) * x + notes.share * vectors
+    return torch.where((notes.rows >= 0).unsqueeze(-1), mixture, x)
 
 
 class Embeddings(nn.Module):
@@ -60,13 +77,16 @@ class Embeddings(nn.Module):
         segments: Tensor | None = None,
         positions: Tensor | None = None,
         start: int = 0,
+        notes: Notes | None = None,
     ) -> Tensor:
         """Embed tokens; without ``segments`` all tokens are in segment 0.
 
-        ``tokens``, ``mask``, ``segments``, ``positions``: b n → b n d.
+        ``tokens``, ``mask``, ``segments``, ``positions``: b n → b n d. Notes are mixed in before
+        the segments.
         """
         x = nn.functional.embedding(tokens, self.tokens) * self.scale  # b n d
         x = x + self.positions(tokens, start=start, positions=positions).to(x.dtype)
+        x = mix_notes(x, notes)
         if self.segments is not None:
             if segments is None or len(self.segments) == 1:
                 x = x + self.segments[0]
@@ -112,10 +132,14 @@ class FactorizedEmbeddings(nn.Module):
         segments: Tensor | None = None,
         positions: Tensor | None = None,
         start: int = 0,
+        notes: Notes | None = None,
     ) -> Tensor:
-        """Embed tokens as the kind ``sum`` does: b n → b n d."""
+        """Embed tokens as the kind ``sum`` does: b n → b n d.
+
+        Notes are of the full width.
+        """
         x = self.narrow(tokens, mask, segments=segments, positions=positions, start=start)
-        return self.widen(x).to(x.dtype) * mask.unsqueeze(-1)
+        return mix_notes(self.widen(x).to(x.dtype), notes) * mask.unsqueeze(-1)
 
 
 EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {"sum": Embeddings, "factorised": FactorizedEmbeddings}

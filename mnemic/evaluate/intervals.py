@@ -39,3 +39,15 @@ def hoeffding_radius(count: int, num_models: int = 1, confidence: float = CONFID
     if count < 1 or num_models < 1:
         raise ValueError(f"at least 1 example and 1 model, not {count} and {num_models}")
     return sqrt(log(2 * num_models / (1 - confidence)) / (2 * count))
+
+
+def bound_best(share: float, count: int, num_models: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Bound the true share of the best of ``num_models``, chosen by the same ``count`` examples.
+
+    >>> [round(bound, 3) for bound in bound_best(0.8, 1000, num_models=10)]
+    [0.745, 0.855]
+    """
+    if not 0 <= share <= 1:
+        raise ValueError(f"a share is from 0 to 1, not {share}")
+    radius = hoeffding_radius(count, num_models, confidence) if count else 1.0
+    return max(0.0, share - radius), min(1.0, share + radius)

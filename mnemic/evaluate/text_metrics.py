@@ -16,12 +16,14 @@ from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
-from mnemic.evaluate.intervals import wilson_interval
+from mnemic.evaluate.intervals import bound_best, wilson_interval
+from mnemic.evaluate.pretraining_metrics import compute_next_token_metrics, compute_replaced_token_metrics
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
-from mnemic.objectives.pretraining.masked import mask_batch, masked_token_loss
-from mnemic.objectives.pretraining.masking import TokenMasking
+from mnemic.objectives.pretraining.masked import MaskedBatch, mask_batch, masked_token_loss
+from mnemic.objectives.pretraining.permuted import AskedSpans, permute_batch
+from mnemic.objectives.pretraining.token_masking import TokenMasking
 from mnemic.predict.generate import generate_candidates
 from mnemic.predict.perplexity import compute_perplexity
 from mnemic.predict.windows import (
@@ -45,6 +47,7 @@ class Report(NamedTuple):
     metrics: Metrics  # the one that selects the best weights first
     intervals: dict[str, tuple[float, float]]  # of metrics that are shares: 95 %, in percent
     predictions: list[SpanPrediction]
+    bounds: dict[str, tuple[float, float]]  # as intervals, if it is the best of several networks
 
 
 def compute_metrics(network: nn.Module, dataset: Any) -> Metrics:
@@ -52,12 +55,15 @@ def compute_metrics(network: nn.Module, dataset: Any) -> Metrics:
     return compute_report(network, dataset).metrics
 
 
-def compute_report(network: nn.Module, dataset: Any) -> Report:
-    """Compute the metrics that a dataset names, with intervals and a reader's answers."""
+def compute_report(network: nn.Module, dataset: Any, num_models: int = 1) -> Report:
+    """Compute the metrics that a dataset names, with intervals and a reader's answers.
+
+    With ``num_models`` the network is the best of so many on this dataset: its shares are bounded.
+    """
     if not len(dataset):
         raise ConfigError("there are no texts to evaluate on")
     if dataset.metrics in OTHER_METRICS:
-        return Report(OTHER_METRICS[dataset.metrics](network, dataset), {}, [])
+        return Report(OTHER_METRICS[dataset.metrics](network, dataset), {}, [], {})
     predictions = evaluate_spans(network, dataset) if dataset.metrics in ANSWER_METRICS else []
     values = (
         ANSWER_METRICS[dataset.metrics](predictions)
@@ -71,10 +77,12 @@ def compute_report(network: nn.Module, dataset: Any) -> Report:
     count = sum(case.has_answer for case in predictions) if dataset.metrics == "retrieval" else len(dataset)
     shares = {name: values[name] for name in values if name in SHARES.get(dataset.metrics, ())}
     intervals = {name: wilson_interval(min(share, 1.0), count) for name, share in shares.items()}
+    bounds = {name: bound_best(min(share, 1.0), count, num_models) for name, share in shares.items()}
     return Report(
         {name: 100 * value for name, value in values.items()},
         {name: (100 * low, 100 * high) for name, (low, high) in intervals.items()},
         predictions,
+        {name: (100 * low, 100 * high) for name, (low, high) in bounds.items()} if num_models > 1 else {},
     )
 
 
@@ -142,15 +150,17 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
     """Compute accuracy and loss on masked tokens, and the accuracy of next-sentence prediction.
 
     The masks are single tokens and always the same, however the network was trained, so that
-    recipes can be compared. On a GPU matrix products are in bfloat16.
+    recipes can be compared. A network that predicts in a random order is asked for tokens instead.
+    On a GPU matrix products are in bfloat16.
     """
     on_gpu = corpus.device.type == "cuda"
+    corrupt = CORRUPTIONS[network.respond.corruption]  # type: ignore[union-attr, index]
     with evaluating(network):
         sums = torch.zeros(5, dtype=torch.float64, device=corpus.device)
         rows = torch.arange(len(corpus), device=corpus.device)
         for batch_rows in rows.split(max(TOKENS_PER_BATCH // corpus.max_length, 1)):
             batch = corpus.batch(batch_rows, compact=not on_gpu)
-            masked = mask_batch(batch, TokenMasking())
+            masked = corrupt(batch)
             with torch.autocast(corpus.device.type, torch.bfloat16, enabled=on_gpu):
                 output = network(masked.inputs).logits
             loss = masked_token_loss(output, masked)
@@ -163,6 +173,12 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
     total_loss, num_targets, num_correct, num_followed, num_pairs = sums.tolist()
     values = {"accuracy": 100 * num_correct / max(num_targets, 1), "loss": total_loss / max(num_targets, 1)}
     return values | ({"follows": 100 * num_followed / num_pairs} if num_pairs else {})
+
+
+def compute_corpus_metrics(network: nn.Module, corpus: CorpusDataset) -> Metrics:
+    """Compute the metrics of a corpus that fit what a network predicts."""
+    respond: Any = network.respond
+    return CORPUS_METRICS[respond.corpus_metrics](network, corpus)
 
 
 def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> Metrics:
@@ -195,9 +211,20 @@ def compute_copy_metrics(network: nn.Module, dataset: CopyDataset) -> Metrics:
     }
 
 
+# By the name that a response has for them.
+CORPUS_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+    "masked": compute_masked_token_metrics,
+    "next-token": compute_next_token_metrics,
+    "replaced": compute_replaced_token_metrics,
+}
+# By the name that a response to masked tokens has for its corruption.
+CORRUPTIONS: dict[str, Callable[[Any], MaskedBatch]] = {
+    "masked": lambda batch: mask_batch(batch, TokenMasking()),
+    "permuted": lambda batch: permute_batch(batch, AskedSpans()),
+}
 # By the name that a dataset has for its metrics.
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
-    "masked": compute_masked_token_metrics,
+    "masked": compute_corpus_metrics,
     "perplexity": compute_perplexity,
     "views": compute_view_metrics,
 }

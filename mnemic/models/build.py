@@ -13,6 +13,7 @@ from mnemic.memory import MEMORIES
 from mnemic.models.evaluating import evaluating
 from mnemic.models.measure import build_on_meta, check_memory
 from mnemic.models.memory_network import MemoryNetwork
+from mnemic.models.replaced_token_model import ReplacedTokenModel, TokenGenerator
 from mnemic.models.segment_model import SegmentModel
 from mnemic.models.segment_text_model import SegmentTextModel
 from mnemic.models.text_model import TextModel
@@ -23,7 +24,8 @@ from mnemic.respond import RESPONSES
 
 REQUIRED_KEYS = ("width", "encode", "respond")
 # Sections that only some networks have.
-OPTIONAL_KEYS = ("memory", "ask", "fuse", "segmenter", "init_from", "init_parts", "init_vectors", "segments", "mass")
+OPTIONAL_KEYS = ("memory", "ask", "fuse", "segmenter", "init_from", "init_parts", "init_vectors", "segments", "mass",
+                 "generator")  # fmt: skip
 # Sections of networks that carry no memory from segment to segment.
 KEYS_WITHOUT_SEGMENTS = ("ask", "fuse", "segmenter")
 
@@ -50,7 +52,10 @@ def build_model(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
 
 
 def build_text_model(model: Mapping[str, Any], context: dict[str, Any]) -> TextModel:
-    """Build a network without a memory: I over tokens and R over their states."""
+    """Build a network without a memory: I over tokens and R over their states.
+
+    With ``generator`` it also has the network that replaces tokens.
+    """
     encode = build(select_kinds(ENCODERS, reads_texts=False), model["encode"], **context)
     context["words"] = encode.embeddings.tokens  # for responses that share them
     kind = kind_name(model["respond"])
@@ -63,7 +68,15 @@ def build_text_model(model: Mapping[str, Any], context: dict[str, Any]) -> TextM
             f'model.respond.kind = "{kind}" asks for words that this encoder has already read: '
             'model.encode.kind is "causal", or "recurrent" with directions = "forward"'
         )
-    return TextModel(encode, respond)
+    if respond.needs_directions and not encode.separates_directions:
+        raise ConfigError(
+            f'model.respond.kind = "{kind}" asks for words that this encoder has already read: '
+            'model.encode.kind is "elmo", without mix'
+        )
+    if "generator" not in model:
+        return TextModel(encode, respond)
+    parts = {"encode_spec": model["encode"], "detector": encode, **context}
+    return ReplacedTokenModel(encode, respond, construct(TokenGenerator, model["generator"], name="generator", **parts))
 
 
 def build_memory_network(model: Mapping[str, Any], context: dict[str, Any]) -> MemoryNetwork:
@@ -110,6 +123,11 @@ def build_segment_model(model: Mapping[str, Any], context: dict[str, Any]) -> Se
     encode = build(select_kinds(ENCODERS, reads_texts=False), model["encode"], **context)
     memories = select_kinds(MEMORIES, carries_segments=True)
     memory = build(memories, model["memory"], **context) if "memory" in model else None
+    if memory is not None and encode.memory_length:
+        raise ConfigError(
+            "model.encode.memory_length is a memory by itself, of cached states: leave out model.memory, "
+            "or set model.encode.memory_length=0"
+        )
     context["words"] = encode.embeddings.tokens
     responses = select_kinds(RESPONSES, source="carried memory") | select_kinds(RESPONSES, reads_segments=True)
     respond = build(responses, model["respond"], **context)
@@ -169,6 +187,8 @@ def check_model(model: Mapping[str, Any]) -> None:
         raise ConfigError(f"[model] does not take {unknown_keys[0]!r}; it takes {allowed_keys}")
     if missing_keys := [key for key in REQUIRED_KEYS if key not in model]:
         raise ConfigError(f"[model] needs {join_words(missing_keys)}")
+    if "generator" in model and ("memory" in model or "segments" in model):
+        raise ConfigError("model.generator is for a network without a memory; leave out model.memory and segments")
     if not matches_type(model["width"], int) or model["width"] < 1:
         raise ConfigError(f"model.width is a whole number from 1 on, not {model['width']!r}")
     check_numbers(model["width"], "model.width")

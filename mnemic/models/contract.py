@@ -28,6 +28,9 @@ class BaseNetwork(nn.Module):
         """How many uniform random numbers one example needs during training, without dropout's."""
         return 0
 
+    def start_phase(self) -> None:
+        """Prepare the weights for a phase of training, before its first step."""
+
     def dummy_inputs(self, sizes: Mapping[str, Any]) -> Any:
         """Make a tiny batch for a check of shapes, without a look at values."""
         raise NotImplementedError

@@ -28,6 +28,7 @@ from mnemic.models.inputs import (
     pool_sentences,
 )
 from mnemic.models.scan_segments import SegmentInputs, SegmentStep, scan_segments
+from mnemic.models.stream import read_stream_memory
 from mnemic.recipe import ConfigError
 from mnemic.respond.classes import masked_mean
 
@@ -59,6 +60,9 @@ class SegmentModel(BaseNetwork):
     ``tokens``: the controller selects among all tokens or among the masked ones only. ``query`` is
     the question's first state or the mean of all. ``write_probes`` items of each segment probe the
     write.
+
+    An encoder with a memory length reads the segments in turn: each layer also attends to its own
+    inputs of the segments before, which ``carry_memory=False`` hides. That is a memory by itself.
     """
 
     carries_memory = True  # of documents in segments, not of windows
@@ -126,8 +130,11 @@ class SegmentModel(BaseNetwork):
         batch, num_segments, length = inputs.tokens.shape
         sizes = measure_batch(inputs)
         mask, rows = inputs.mask.flatten(0, 1), sizes.segment_rows  # (b s) n, r
-        encode_kwargs = {"max_tokens": sizes.num_tokens} if self.encode.takes_max_tokens else {}
-        states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows], **encode_kwargs)  # r n d
+        if self.encode.memory_length:
+            states = self.encode_in_turn(inputs).flatten(0, 1)[rows]  # r n d
+        else:
+            encode_kwargs = {"max_tokens": sizes.num_tokens} if self.encode.takes_max_tokens else {}
+            states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows], **encode_kwargs)  # r n d
         states = states.to(self.encode.embeddings.tokens.dtype)  # the memory stays exact
         queries = positions = writable = None
         if inputs.prediction_mask is not None:
@@ -147,6 +154,28 @@ class SegmentModel(BaseNetwork):
         items, item_mask = all_states.unflatten(0, shape), item_mask.unflatten(0, shape)
         writable = None if writable is None else writable.unflatten(0, shape)
         return EncodedSegments(items, item_mask, writable, queries, positions)
+
+    def encode_in_turn(self, inputs: SegmentBatch) -> Tensor:
+        """Encode each segment with the cached states of those before, b s n d."""
+        context, states = None, []
+        for segment in range(inputs.tokens.shape[1]):
+            tokens, mask = inputs.tokens[:, segment], inputs.mask[:, segment]
+            segment_states, context = self.encode.encode_segment(tokens, mask, context if self.carry_memory else None)
+            states.append(segment_states)
+        return torch.stack(states, 1)
+
+    def read_cache(self, inputs: SegmentBatch) -> list[Reading]:
+        """Return how much each segment attends to the cached states: the evidence.
+
+        Weights are b k h n m, of k layers; the m states are the last ones of the segments before.
+        """
+        context, readings = None, []
+        for segment in range(inputs.tokens.shape[1]):
+            tokens, mask = inputs.tokens[:, segment], inputs.mask[:, segment]
+            if context is not None:
+                readings.append(read_stream_memory(self.encode, tokens, mask, context))
+            _, context = self.encode.encode_segment(tokens, mask, context)
+        return readings
 
     def select_masked(self, states: Tensor, mask: Tensor, positions: MaskedPositions) -> Tensor:
         """Select the states of masked tokens, after MASS if used: (b s) m d."""

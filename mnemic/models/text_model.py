@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from mnemic.encode.embeddings import Notes
 from mnemic.encode.packed import PackedMask
-from mnemic.encode.stacks import StackContext
+from mnemic.encode.stacks import FactorizationOrder, StackContext
 from mnemic.encode.token_encoder import TokenEncoder
 from mnemic.memory import Reading
 from mnemic.models.contract import BaseNetwork
@@ -30,6 +31,9 @@ class WindowBatch(NamedTuple):
     document_windows: Tensor | None = None  # e s, the windows of each text in order; -1 = none
     stream_starts: Tensor | None = None  # b, numbers of the first tokens of segments of running text
     memory: StreamMemory | None = None  # of the segments before, if the encoder has a memory length
+    span_ends: Tensor | None = None  # m 3, of masked tokens: positions around their span, offset in it
+    notes: Notes | None = None  # to mix into the embeddings, if the encoder takes them
+    order: FactorizationOrder | None = None  # in which asked tokens are predicted; None: that of the text
 
 
 class PackedBatch(NamedTuple):
@@ -76,11 +80,16 @@ class TextModel(BaseNetwork):
         if isinstance(inputs, WindowBatch):
             if self.encode.takes_max_tokens:
                 encode_kwargs["max_tokens"] = inputs.max_tokens
+            if inputs.order is not None:
+                encode_kwargs["order"] = inputs.order
+            if inputs.notes is not None:
+                encode_kwargs["notes"] = inputs.notes
             if inputs.stream_starts is not None and self.encode.memory_length:
                 states, memory = self.encode_stream(inputs, inputs.stream_starts)
             else:
                 states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # b n d
-            response_kwargs = {} if inputs.decoder_tokens is None else {"decoder_tokens": inputs.decoder_tokens}
+            extra_inputs = {"decoder_tokens": inputs.decoder_tokens, "span_ends": inputs.span_ends}
+            response_kwargs = {name: value for name, value in extra_inputs.items() if value is not None}
             logits = self.respond(None, None, states, inputs.answer_mask, **response_kwargs)
             relevance = self.respond.score_relevance(states[:, 0])
         else:

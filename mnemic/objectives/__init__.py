@@ -6,6 +6,8 @@ from typing import Any
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.objectives.answers import AnswersLoss
 from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
+from mnemic.objectives.both_directions import BothDirectionsLoss
+from mnemic.objectives.class_and_next_token import ClassAndNextTokenLoss
 from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.contrast_views import ContrastLoss
@@ -15,7 +17,12 @@ from mnemic.objectives.distillation.soft_ranking import RankingDistilLoss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
 from mnemic.objectives.moco import MoCoLoss
 from mnemic.objectives.next_token import NextTokenLoss
+from mnemic.objectives.pretraining.infoword import InfoWordLoss
 from mnemic.objectives.pretraining.masked import PretrainingLoss
+from mnemic.objectives.pretraining.next_subword import NextSubwordLoss
+from mnemic.objectives.pretraining.notes import NotesLoss
+from mnemic.objectives.pretraining.permuted import PermutedLoss
+from mnemic.objectives.pretraining.replaced import ReplacedTokenLoss
 from mnemic.objectives.ranking import RankingLoss
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss
@@ -26,18 +33,25 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answer+facts": AnswerAndFactsLoss,
     "answer+gates": AnswerAndGatesLoss,
     "bert-mass": BertMassLoss,
+    "both-directions": BothDirectionsLoss,
     "classes": ClassLoss,
+    "classes+next-token": ClassAndNextTokenLoss,
     "contrast": ContrastLoss,
     "distil": DistilLoss,
     "distil-ranking": RankingDistilLoss,
+    "infoword": InfoWordLoss,
     "layers": LayersLoss,
     "masked": PretrainingLoss,
     "moco": MoCoLoss,
+    "next-subword": NextSubwordLoss,
     "next-token": NextTokenLoss,
-    "segment-next-token": NextWordLoss,
+    "notes": NotesLoss,
     "numbers": NumberLoss,
+    "permuted": PermutedLoss,
     "ranking": RankingLoss,
+    "replaced": ReplacedTokenLoss,
     "retrieve-and-read": RetrieveAndReadLoss,
+    "segment-next-token": NextWordLoss,
     "spans": SpanLoss,
     "tags": TagLoss,
 }

@@ -21,8 +21,7 @@ from mnemic.models.segment_model import ProbeDetail
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
 from mnemic.objectives.pretraining.masked import TOKEN_MASKING, check_weights, next_sentence_losses
-from mnemic.objectives.pretraining.masking import MASKINGS, NUM_UNIFORMS, mask_tokens
-from mnemic.objectives.uniforms import make_uniforms
+from mnemic.objectives.pretraining.masking import MASKINGS, mask_rows
 from mnemic.recipe import build
 
 MIN_PROBABILITY = 1e-9  # keeps the logarithm finite
@@ -124,14 +123,13 @@ class BertMassLoss:
         inputs: SegmentBatch = batch.inputs
         shape = inputs.tokens.shape
         original = inputs.tokens.flatten(1)  # b (s n)
-        uniforms = make_uniforms(batch.mask_seeds, original.shape[1], NUM_UNIFORMS)
         unmaskable = ~(inputs.text_mask & ~batch.fact_mask).flatten(1)
-        mask = self.masking(unmaskable, batch.word_starts.flatten(1), uniforms[0])
-        tokens, targets = mask_tokens(
-            original, mask, uniforms[1:], mask_id=batch.mask_id, random_ids=batch.ordinary_ids
-        )
-        masked_inputs = inputs._replace(tokens=tokens.view(shape), prediction_mask=mask.view(shape))
-        return masked_inputs, targets[targets != IGNORE]
+        masked = mask_rows(
+            self.masking, original, unmaskable, batch.word_starts.flatten(1), batch.mask_seeds,
+            mask_id=batch.mask_id, random_ids=batch.ordinary_ids,
+        )  # fmt: skip
+        masked_inputs = inputs._replace(tokens=masked.inputs.view(shape), prediction_mask=masked.mask.view(shape))
+        return masked_inputs, masked.targets[masked.targets != IGNORE]
 
 
 class NextWordLoss:

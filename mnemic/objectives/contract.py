@@ -9,7 +9,8 @@ objective, which decides what data fits. ``contrasts_batch``: its loss compares 
 batch. ``train.accumulate`` then divides the work and not the loss: the constructor takes the number
 of ``shards``, and the ``batch`` size. ``fits_layout``: the layout of all data that fits, whatever
 its targets. An objective may be a module with weights, which are trained with the network's; its
-constructor then takes ``network``. ``single_process``: it cannot be trained by several processes.
+constructor then takes ``network``. ``needs_generator``: the network has a ``generator``, too.
+``single_process``: it cannot be trained by several processes.
 The table of objectives is ``OBJECTIVES`` in
 ``mnemic.objectives``.
 """

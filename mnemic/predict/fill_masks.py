@@ -185,7 +185,7 @@ def load_masked_model(folder: Path) -> tuple[Any, SubwordTokenizer]:
 
 
 def load_huggingface_model(folder: Path) -> tuple[TextModel, SubwordTokenizer]:
-    """Load a BERT with its masked-language-model head from a Hugging Face folder."""
+    """Load a BERT or ALBERT with its masked-language-model head from a Hugging Face folder."""
     pretrained = load_encoder(folder)
     if pretrained.tokenizer is None:
         raise ConfigError(f"{folder} has no tokenizer: no tokenizer.json and no vocab.txt")

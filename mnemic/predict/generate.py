@@ -1,7 +1,8 @@
 """Generate text with a trained network, and measure the perplexity of texts.
 
 ``generate_answers`` is for sequence-to-sequence networks (data ``sequences``, ``dates``);
-``continue_texts`` and ``measure_perplexity`` are for language models (data ``words``).
+``continue_texts`` and ``measure_perplexity`` are for language models (data ``words``), the former
+also for those of subwords (data ``corpus``).
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from mnemic.predict.results import GeneratedText, TextPerplexity
 from mnemic.predict.text_tasks import check_texts
 from mnemic.recipe import ConfigError, build
 from mnemic.respond.generate import MINUS_INFINITY, GeneratedTexts, beam_search, sample_texts
-from mnemic.text import WordTokenizer
+from mnemic.text import SubwordTokenizer, WordTokenizer
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
@@ -65,19 +66,20 @@ def continue_texts(
     only the end is read, and the result reports how much. A network with a memory reads all of it,
     window by window. ``temperature``, ``top_k`` and ``top_p``
     are those of ``mnemic.respond.generate.sample_texts``. Each text has its own generator, seeded
-    with ``seed``. The unknown word is never generated: the scores are over the other words.
+    with ``seed``. The unknown word is never generated: the scores are over the other words. For a
+    language model of subwords, words are subwords, and a document is a sequence.
     """
     check_method(checkpoint, "complete")
     max_context = checkpoint.sizes["max_length"] - max_words
     if max_context < 1 or max_words < 1:
         limit = checkpoint.sizes["max_length"] - 1
         raise ConfigError(f"max_words is from 1 to {limit}, for this network, not {max_words}")
-    end_id = checkpoint.tokenizer.id_of(END)
+    start_id, end_id = find_edge_tokens(checkpoint.tokenizer)
     sampling: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     results = []
     for ids in checkpoint.tokenizer.encode_batch(check_texts(texts)):
         generator = torch.Generator(device=checkpoint.network.device).manual_seed(seed)
-        prompt = [end_id, *ids]
+        prompt = [start_id, *ids]
         if not checkpoint.network.encode.memory_length:
             prompt = prompt[-max_context:]
         step, state, last = start_decoding(checkpoint, prompt, max_context)
@@ -143,11 +145,11 @@ def start_decoding(checkpoint: "Checkpoint", prompt: list[int], max_context: int
     """Encode a prompt for decoding: the last ``max_context`` tokens after the memory of others.
 
     Returns a decoding step, the state before the last token, and that token. The step never
-    generates padding or the unknown word.
+    generates padding, the unknown word or, but for the end, another special token.
     """
     network, tokenizer = checkpoint.network.eval(), checkpoint.tokenizer
     prompt_ids = torch.tensor([prompt], device=checkpoint.network.device)
-    special_ids = torch.tensor([tokenizer.pad, tokenizer.unknown], device=prompt_ids.device)
+    special_ids = torch.tensor(list_unwritten_ids(tokenizer), device=prompt_ids.device)
 
     def encode_tokens(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         """Encode tokens after ``state``; return hidden states and the new state."""
@@ -165,6 +167,20 @@ def start_decoding(checkpoint: "Checkpoint", prompt: list[int], max_context: int
     if prompt_ids.shape[1] > 1:
         state = encode_tokens(prompt_ids[:, :-1], state)[1]
     return step, state, prompt_ids[:, -1]
+
+
+def find_edge_tokens(tokenizer: Any) -> tuple[int, int]:
+    """Return the tokens before and after each document of a language model."""
+    if isinstance(tokenizer, SubwordTokenizer):
+        return tokenizer.cls, tokenizer.sep
+    return tokenizer.id_of(END), tokenizer.id_of(END)
+
+
+def list_unwritten_ids(tokenizer: Any) -> list[int]:
+    """List the tokens that are part of no text, but for the end of documents."""
+    if isinstance(tokenizer, SubwordTokenizer):
+        return sorted(tokenizer.special_ids - {tokenizer.sep})
+    return [tokenizer.pad, tokenizer.unknown]
 
 
 def encode_memory(encode: Any, tokens: Tensor, length: int) -> KeyValueCache:

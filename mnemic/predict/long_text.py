@@ -239,7 +239,8 @@ def require_memory_model(checkpoint: "Checkpoint") -> Any:
     if network.respond.source != "carried memory" or network.memory is None:
         raise ValueError(
             "this network reads no text into a memory that can be asked; bert-mass does, which "
-            "comes with mnemic, and so does what recipes with model.segments train, such as keeps"
+            "comes with mnemic, and so does what recipes with model.segments and model.memory "
+            "train, such as bert-mass-selective"
         )
     if network.tokens == "masked":
         raise ValueError(

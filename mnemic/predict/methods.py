@@ -29,6 +29,7 @@ def methods_of(checkpoint: "Checkpoint") -> tuple[str, ...]:
     if methods == ("rate",) and data_kind.paired:  # the number of a question and a passage ranks passages
         methods = (*methods, "rerank")
     if data_kind.layout == "windows":
+        methods = tuple(name for name in methods if name != "perplexity")  # it counts words, not subwords
         methods = tuple(dict.fromkeys((*methods, "embed")))
     return methods
 

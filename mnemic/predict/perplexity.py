@@ -7,6 +7,10 @@ the vocabulary are counted:
     known words    only words of the vocabulary are targets; the input is the same
     unknown %      percentage of words outside the vocabulary
 
+Of a network with two directions they are means over both: ``forward`` is the perplexity of next
+words, which compares with that of other language models, and ``backward`` that of previous words,
+where words that two spans have count twice.
+
 Perplexities are comparable only with the same vocabulary on the same words.
 """
 
@@ -19,6 +23,7 @@ from torch import Tensor, nn
 from mnemic.data.language_modeling.batches import TokenDataset
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
+from mnemic.objectives.both_directions import find_previous
 from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.recipe import ConfigError
 
@@ -56,10 +61,33 @@ def compute_word_losses(network: nn.Module, dataset: TokenDataset) -> tuple[Tens
     return torch.cat(loss_batches), torch.cat(target_batches)
 
 
+@torch.no_grad()
+def compute_direction_losses(network: Any, dataset: TokenDataset) -> list[tuple[Tensor, Tensor]]:
+    """Compute losses and word ids (t) of next words, then those of previous words."""
+    losses: list[list[tuple[Tensor, Tensor]]] = [[], []]
+    with evaluating(network):
+        rows = torch.arange(len(dataset), device=dataset.device)
+        for batch_rows in rows.split(max(WORDS_PER_BATCH // dataset.max_tokens, 1)):
+            batch = dataset.batch(batch_rows)
+            logits = network(batch.inputs).logits.float()  # b n 2 v
+            for number, targets in enumerate((batch.targets, find_previous(batch.inputs))):
+                is_target = targets != IGNORE
+                direction_logits, target_ids = logits[:, :, number][is_target], targets[is_target]
+                loss = nn.functional.cross_entropy(direction_logits, target_ids, reduction="none")
+                losses[number].append((loss.cpu(), target_ids.cpu()))
+    return [(torch.cat(values), torch.cat(ids)) for values, ids in (zip(*batches) for batches in losses)]
+
+
 def compute_perplexity(network: nn.Module, dataset: TokenDataset) -> Metrics:
     """Compute the perplexity with and without unknown words, and the percentage of those."""
     if not len(dataset):
         raise ConfigError("there are no words to evaluate on")
+    if network.respond.replaces == "next-token":  # type: ignore[union-attr]
+        directions = compute_direction_losses(network, dataset)
+        loss, targets = (torch.cat(tensors) for tensors in zip(*directions))
+        metrics = summarize_losses(loss.double(), targets == dataset.unknown_id)
+        perplexities = [exp(float(losses.double().mean())) for losses, _ in directions]
+        return metrics | dict(zip(("forward", "backward"), perplexities))
     loss, targets = compute_word_losses(network, dataset)
     return summarize_losses(loss.double(), targets == dataset.unknown_id)
 

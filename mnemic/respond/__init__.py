@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from mnemic.respond.both_directions import BothDirectionsHead
 from mnemic.respond.classes import ClassHead
 from mnemic.respond.next_token import NextTokenHead
 from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining.masked import PretrainingHeads
+from mnemic.respond.pretraining.permuted import PermutedHead
+from mnemic.respond.pretraining.replaced import ReplacedTokenHead
 from mnemic.respond.quote import QuoteResponse
 from mnemic.respond.relation import RelationHead
 from mnemic.respond.sequence import SequenceDecoder
@@ -19,15 +22,18 @@ from mnemic.respond.word_match import MatchWordHead
 from mnemic.respond.words import MultiWordHead
 
 RESPONSES: dict[str, type[Any]] = {
+    "both-directions": BothDirectionsHead,
     "classes": ClassHead,
     "word-decoder": GRUWordHead,
     "word-joint": JointWordHead,
     "masked": PretrainingHeads,
     "word-match": MatchWordHead,
     "next-token": NextTokenHead,
+    "permuted": PermutedHead,
     "predictor": Predictor,
     "quote": QuoteResponse,
     "relation": RelationHead,
+    "replaced": ReplacedTokenHead,
     "seq2seq": SequenceDecoder,
     "words": MultiWordHead,
     "spans": SpanHead,

@@ -3,6 +3,7 @@
 Shapes: b windows, n tokens, d width, c classes (1 for a number).
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -12,13 +13,17 @@ from mnemic.encode.gru_cell import init_glorot
 from mnemic.memory import Reading
 from mnemic.respond.contract import Response
 
+ClassPool = Literal["first", "mean", "max", "last"]
+
 
 class ClassHead(Response):
     """Score every class: ``W₂ dropout(tanh(W₁ pooled))`` (Devlin et al. 2019, section 4.1).
 
     ``pool``: the first token's state, which BERT's pre-training prepares for this; the mean of the
-    text's tokens, from which a network without pre-training learns faster; or the maximum of each
-    channel over them (Star-Transformer).
+    text's tokens, from which a network without pre-training learns faster; the maximum of each
+    channel over them (Star-Transformer); or the last token's state, which alone has read all of a
+    text in a causal network (Radford et al. 2018, section 3.2). Without ``hidden`` the
+    pooled state is scored as it is, by W₂ alone.
     """
 
     source = "text"
@@ -26,21 +31,20 @@ class ClassHead(Response):
     methods = ("classify", "rate")
 
     def __init__(
-        self, width: int, classes: int, *, pool: Literal["first", "mean", "max"] = "mean", dropout: float = 0.1
+        self, width: int, classes: int, *, pool: ClassPool = "mean", dropout: float = 0.1, hidden: bool = True
     ) -> None:
         super().__init__()
         self.pool = pool
-        self.inner = init_glorot(nn.Linear(width, width))
+        self.inner = init_glorot(nn.Linear(width, width)) if hidden else None
         self.dropout = nn.Dropout(dropout)
         self.out = init_glorot(nn.Linear(width, classes))
 
     def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> Tensor:
         """Score the classes of each window, b c."""
-        if self.pool == "first":
-            pooled = states[:, 0]  # b d
-        else:
-            pooled = masked_max(states, mask) if self.pool == "max" else masked_mean(states, mask)
-        return self.out(self.dropout(self.inner(pooled).tanh()))  # b c
+        pooled = POOLS[self.pool](states, mask)  # b d
+        if self.inner is not None:
+            pooled = self.inner(pooled).tanh()
+        return self.out(self.dropout(pooled))  # b c
 
 
 def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
@@ -53,3 +57,23 @@ def masked_max(states: Tensor, mask: Tensor) -> Tensor:
     """Take the maximum over unmasked tokens (b n d → b d); zeros without any."""
     lowest = torch.finfo(states.dtype).min
     return states.masked_fill(~mask.unsqueeze(-1), lowest).amax(1) * mask.any(1, keepdim=True)
+
+
+def select_first(states: Tensor, mask: Tensor) -> Tensor:
+    """Select the state of the first token, whatever it is: b n d → b d."""
+    return states[:, 0]
+
+
+def select_last(states: Tensor, mask: Tensor) -> Tensor:
+    """Select the state of the last unmasked token: b n d → b d."""
+    columns = torch.arange(mask.shape[1], device=mask.device)
+    last = torch.where(mask, columns, 0).amax(1)  # b
+    return states.gather(1, last[:, None, None].expand(-1, 1, states.shape[-1])).squeeze(1)
+
+
+POOLS: dict[ClassPool, Callable[[Tensor, Tensor], Tensor]] = {
+    "first": select_first,
+    "mean": masked_mean,
+    "max": masked_max,
+    "last": select_last,
+}

@@ -15,9 +15,12 @@ class Response(nn.Module):
     reads_segments = False  # windows of a text may be read in turn, with a memory
     pools_text = False  # one answer per text, not one per token
     needs_causal = False  # it predicts words that the encoder must not have read
+    needs_directions = False  # half of each state must know only what is before, half only what is after
     tied = False  # its ``table`` is the encoder's last table
     generates_words = True
     methods: tuple[str, ...] = ()  # of ``predict.Model``
+    replaces: str | None = None  # the kind of response whose data fits it, too
+    corpus_metrics = "masked"  # how a network with it is measured on a corpus, a key of evaluate's table
     text_vector: Literal["mean", "first"] = "mean"  # of a window's states, the vector of its text
 
     @property

@@ -30,6 +30,8 @@ class NextTokenHead(Response):
     source = "text"
     needs_causal = True
     methods = ("complete", "perplexity")
+    replaces = "masked"
+    corpus_metrics = "next-token"
 
     def __init__(
         self, width: int, vocab: int, words: nn.Parameter | None = None, *, tied: bool = True, dropout: float = 0.0

@@ -202,6 +202,7 @@ def check_kinds(recipe: Recipe) -> None:
     objectives = [merge_recipes(recipe, phase)["objective"] for phase in recipe.get("phases") or [{}]]
     for objective in objectives:
         check_layout(objective, data)
+        check_generator(objective, model)
     if data_kind.layout == "segments":
         if not has_segments:
             raise ConfigError(f"data of kind {name!r} is read in segments: add model.segments, as in recipe bert-mass")
@@ -229,7 +230,10 @@ def check_kinds(recipe: Recipe) -> None:
 def check_response(respond: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise an error unless a response has the methods that the data needs."""
     needed = kind_of(DATASETS, data).response
-    if kind_name(respond) != needed and not {*kind_of(RESPONSES, respond).methods} & {*RESPONSES[needed].methods}:
+    response = kind_of(RESPONSES, respond)
+    if needed in (kind_name(respond), response.replaces):
+        return
+    if not {*response.methods} & {*RESPONSES[needed].methods}:
         raise ConfigError(
             f"model.respond.kind is {kind_name(respond)!r}, but data of kind {kind_name(data)!r} needs {needed!r}"
         )
@@ -243,6 +247,16 @@ def check_layout(objective: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"objective.kind is {kind_name(objective)!r}, which reads texts in {needed}: data.kind is {known}, "
             f"not {kind_name(data)!r}"
+        )
+
+
+def check_generator(objective: Mapping[str, Any], model: Mapping[str, Any]) -> None:
+    """Raise an error unless objective and network both have a generator, or neither."""
+    if ("generator" in model) != (kind_name(objective) in select_kinds(OBJECTIVES, needs_generator=True)):
+        known = join_words(select_kinds(OBJECTIVES, needs_generator=True))
+        raise ConfigError(
+            f"model.generator and an objective of kind {known} need each other, as in recipe electra-pretrain; "
+            f"here objective.kind is {kind_name(objective)!r}"
         )
 
 
@@ -300,10 +314,12 @@ def check_memory_slots(model: Mapping[str, Any], data: Mapping[str, Any]) -> Non
 def check_memory_length(model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise an error if an encoder carries states between texts that do not go on."""
     encode = model["encode"]
-    if isinstance(encode, Mapping) and encode.get("memory_length") and not data.get("stream"):
+    if not isinstance(encode, Mapping) or not encode.get("memory_length"):
+        return
+    if not data.get("stream") and "segments" not in model:
         raise ConfigError(
-            "model.encode.memory_length carries states from each segment of a text to the next: set data.stream=true, "
-            "or model.encode.memory_length=0"
+            "model.encode.memory_length carries states from each segment of a text to the next: set data.stream=true "
+            "(kind language-modeling), add model.segments (documents), or set model.encode.memory_length=0"
         )
 
 

@@ -22,7 +22,9 @@ from mnemic.recipe import ConfigError, build
 from mnemic.train.freeze import find_parts
 from mnemic.train.optim.clipping import CLIPS
 from mnemic.train.optim.optimizers import OPTIMIZERS
+from mnemic.train.optim.parameter_groups import RATE_FACTOR, GradualUnfreezing, scale_rates
 from mnemic.train.optim.schedules import SCHEDULES
+from mnemic.train.optim.towards import StartingWeights
 
 LossFunction = Callable[[nn.Module, Any, CarriedState | None], Loss]
 # Called after each step with its batch, its number and its learning rate.
@@ -44,6 +46,9 @@ class TrainSettings:
     buckets: int = 1  # groups of examples by length: more of them mean less padding
     rate: float = 1e-3
     frozen: Sequence[str] = ()  # names of frozen modules: "encode.embeddings", …
+    unfreeze: int = 0  # epochs until one more layer of the encoder learns, from the top; 0: all learn
+    layer_rate: float = 1.0  # rate of each layer of the encoder, as a share of the next one's
+    towards: float = 0.0  # decay towards the weights that the phase starts from
     reduce: Literal["mean", "sum"] = "mean"  # sum: the step grows with the batch
     optimizer: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
     schedule: Mapping[str, Any] = field(default_factory=lambda: {"kind": "constant"})
@@ -59,6 +64,7 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         minimums = dict.fromkeys(("epochs", "steps", "validate", "patience", "log", "segments", "workers"), 0)
+        minimums |= {"unfreeze": 0}
         minimums |= dict.fromkeys(("batch", "buckets", "save", "accumulate"), 1)
         for name, minimum in minimums.items():
             if getattr(self, name) < minimum:
@@ -78,6 +84,9 @@ class TrainSettings:
             )
         if not 0 <= self.noise < inf:
             raise ConfigError(f"train.noise is a number from 0 on, not {self.noise}")
+        if not 0 < self.layer_rate <= 1 or not 0 <= self.towards < inf:
+            values = f"{self.layer_rate} and {self.towards}"
+            raise ConfigError(f"train.layer_rate is from above 0 to 1 and train.towards from 0 on, not {values}")
         if not 0 < self.rate < inf:
             raise ConfigError(f"train.rate is a number above 0, not {self.rate}")
 
@@ -134,11 +143,16 @@ def train(
     take_step: Any = OptimizerStep(network, compute_loss, optimizer, settings)
     if isinstance(optimizer.param_groups[0]["lr"], Tensor):
         take_step = GraphedStep(take_step)
+    unfreezing = GradualUnfreezing(network, settings.unfreeze) if settings.unfreeze else None
+    if unfreezing is not None and (isinstance(take_step, GraphedStep) or world_size() > 1):
+        raise ConfigError("train.unfreeze is for one run at a time, in one process: leave it out")
     network.train()
     frozen_modules = [module for module in find_parts(network, settings.frozen) if isinstance(module, nn.Module)]
     for number, batch in enumerate(islice(batches, max(total_steps - first_step, 0)), start=first_step):
         rate = settings.rate * schedule(number, steps_per_epoch, total_steps)
         set_learning_rate(optimizer, rate)
+        if unfreezing is not None:
+            unfreezing.start_step(number, steps_per_epoch)
         for module in frozen_modules:
             module.eval()  # no dropout in frozen modules; an evaluation may have set it back
         step = take_step(batch, carried)._replace(number=number + 1, rate=rate)
@@ -146,6 +160,8 @@ def train(
         for companion in companions:
             companion(batch, number, rate)
         yield step
+    if unfreezing is not None:
+        unfreezing.unfreeze()
 
 
 def build_optimizer(
@@ -165,7 +181,12 @@ def build_optimizer(
     parameters = [p for p in network.parameters() if p.requires_grad]
     if isinstance(objective, nn.Module):
         parameters += objective.parameters()
-    return build(OPTIMIZERS, settings.optimizer, parameters=parameters, rate=rate, runs=stacked)
+    optimizer = build(OPTIMIZERS, settings.optimizer, parameters=parameters, rate=rate, runs=stacked)
+    if settings.layer_rate < 1:
+        scale_rates(optimizer, network, settings.layer_rate)
+    if settings.towards:
+        StartingWeights(optimizer, settings.towards)
+    return optimizer
 
 
 def list_parameters(network: nn.Module, optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
@@ -213,7 +234,7 @@ class OptimizerStep:
         The number of targets to divide by is only known after the last shard.
         """
         network: Any = self.network
-        totals, counts = [], []
+        totals, counts, means = [], [], list[CarriedState]()
         for number in range(self.num_shards):
             is_last = number == self.num_shards - 1  # only then processes exchange gradients
             with network.no_sync() if unwrap_network(network) is not network and not is_last else nullcontext():
@@ -221,12 +242,17 @@ class OptimizerStep:
                 loss.total.sum().backward()
             totals.append(loss.total.detach())
             counts.append(loss.num_targets)
+            means.append({name: mean * loss.num_targets for name, mean in (loss.means or {}).items()})
             carried = detach_state(loss.carried)
         total = sum_over_processes(torch.stack(totals).sum(0))
-        num_targets = sum_over_processes(torch.stack(counts).sum(0)).clamp(min=1)
+        count = torch.stack(counts).sum(0)
+        num_targets = sum_over_processes(count).clamp(min=1)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         torch._foreach_mul_(gradients, self.gradient_scale(num_targets))
-        return Loss(total, num_targets, carried)
+        sums = {name: torch.stack([shard[name] for shard in means]).sum(0) for name in means[0]}
+        return Loss(
+            total, num_targets, carried, {name: weighted / count.clamp(min=1) for name, weighted in sums.items()}
+        )
 
     def gradient_scale(self, num_targets: Tensor) -> Any:
         """Compute the factor of the gradients.
@@ -283,10 +309,11 @@ def detach_state(carried: CarriedState | None) -> CarriedState | None:
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Set the learning rate of all parameter groups, in place if it is a tensor."""
     for group in optimizer.param_groups:
+        group_rate = rate * group.get(RATE_FACTOR, 1.0)
         if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)
+            group["lr"].fill_(group_rate)
         else:
-            group["lr"] = rate
+            group["lr"] = group_rate
 
 
 def world_size() -> int:

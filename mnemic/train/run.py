@@ -169,7 +169,9 @@ class Run:
 
     def train(self, phase: Phase) -> Iterator[StepReport]:
         """Train one phase from its current step to its end."""
-        network = self.use_model(phase.recipe["model"])
+        network: Any = self.use_model(phase.recipe["model"])
+        if not self.progress.step:
+            network.start_phase()
         freeze(network, phase.settings.frozen)
         dataset = self.select_dataset(phase)
         pools = [torch.arange(len(dataset))]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,17 @@ def test_binary_bytes_and_the_bar_stay_out_of_the_lines(tmp_path: Path) -> None:
 def test_help_has_an_example() -> None:
     assert "Example: mnemic predict" in " ".join(run("predict", "--help").out.split())
     assert "predict" in run("--help").out
+
+
+def test_the_best_of_several_networks_has_wider_bounds() -> None:
+    report = run("evaluate", run_of("classes"), "--best-of", "10", "--json").json
+    low, high = report["bounds"]["accuracy"]
+    wilson_low, wilson_high = report["intervals"]["accuracy"]
+    radius = 100 * sqrt(log(2 * 10 / 0.05) / (2 * report["texts"]))
+    assert low == pytest.approx(max(0, report["figures"]["accuracy"] - radius))
+    assert low < wilson_low <= wilson_high <= high
+    assert "best of 10, 95 %" in run("evaluate", run_of("classes"), "--best-of", "10").out
+    assert "bounds" not in run("evaluate", run_of("classes"), "--json").json
+    for kind, number, message in (("classes", "0", "from 1 on, not 0"), ("numbers", "3", "this data has none")):
+        done = run("evaluate", run_of(kind), "--best-of", number)
+        assert (done.code, message in done.err) == (2, True)

@@ -107,7 +107,7 @@ def test_mistakes_are_one_line(documents: Path, tmp_path: Path) -> None:
         (("--data", tmp_path / "letters"), "no corpus in the folder"),
         (("--data", documents, "--out", tmp_path / "letters"), "holds no word vectors, which would replace it"),
         (("--data", documents, "--field", "body"), "expected an object whose 'body' is a string"),
-        (("--data", documents, "--kind", "glove"), "no kind 'glove' here"),
+        (("--data", documents, "--kind", "gloves"), "no kind 'gloves' here"),
         (("--data", documents, "--width", 0), "skip-gram.width is a whole number from 1 on, not 0"),
         ((), "Missing option '--data'"),
     ):

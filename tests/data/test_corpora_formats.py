@@ -5,6 +5,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
+from chi_square import fits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,8 @@ from mnemic.data.corpora.formats import FORMATS, DocumentSpan, SequencePlan, cut
 from mnemic.models import IGNORE
 from mnemic.recipe import ConfigError, build
 
-PAIRS = ["segment-pair", "sentence-pair"]
+STRANGERS = ["segment-pair", "sentence-pair"]  # whose negative pairs are of two documents
+PAIRS = [*STRANGERS, "segment-order"]
 PACKED = ["full-sentences", "doc-sentences"]
 # Documents as the lengths of their sentences, some longer than a sequence, some documents empty.
 LENGTHS = st.lists(st.lists(st.integers(1, 40), max_size=8), max_size=6)
@@ -33,8 +35,8 @@ def count_tokens(plan: SequencePlan) -> int:
 
 
 def own_spans(plan: SequencePlan) -> list[DocumentSpan]:
-    """Return all spans but the second segment of a negative pair."""
-    return list(plan.spans[:1] if plan.follows == 0 else plan.spans)
+    """Return all spans in the order of their document, without a segment of another one."""
+    return sorted(span for span in plan.spans if span.document == plan.spans[0].document or plan.follows == IGNORE)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -79,7 +81,7 @@ def test_pieces_are_as_few_and_as_even_as_can_be(lengths: list[int], max_tokens:
         assert max(inside) - min(inside) <= 1
 
 
-@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize("kind", STRANGERS)
 @given(documents=LENGTHS, max_tokens=st.integers(5, 50), seed=st.integers(0, 1000))
 @settings(max_examples=60, deadline=None)
 def test_labels_are_right(kind: str, documents: list[list[int]], max_tokens: int, seed: int) -> None:
@@ -104,12 +106,12 @@ def test_half_of_all_pairs_are_true(kind: str, sentences: int) -> None:
     """Also if many documents end with a single sentence, always in a negative pair."""
     generator = random.Random(1)
     documents = [[generator.randint(3, 12) for _ in range(sentences)] for _ in range(4000)]
-    labels = Counter(plan.follows for plan in plans_of(kind, documents, 40))
+    labels = Counter(plan.follows for plan in plans_of(kind, documents, 40) if plan.follows != IGNORE)
     count = labels.total()
     assert abs(labels[1] - count / 2) < 4 * (count / 4) ** 0.5
 
 
-@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize("kind", STRANGERS)
 def test_strangers_come_from_everywhere(kind: str) -> None:
     plans = plans_of(kind, [[4] * 30 for _ in range(6)], 30)
     false_pairs = Counter((p.spans[0].document, p.spans[1].document) for p in plans if not p[2])
@@ -118,6 +120,31 @@ def test_strangers_come_from_everywhere(kind: str) -> None:
     seen = Counter(plan.spans[1] for plan in many if plan.follows == 0)
     assert {span.document for span in seen} == set(range(6))
     assert {span.start for span in seen} == set(range(0, 120, 4))
+
+
+@given(documents=LENGTHS, max_tokens=st.integers(5, 50), seed=st.integers(0, 1000))
+@settings(max_examples=60, deadline=None)
+def test_swapped_segments_are_neighbors(documents: list[list[int]], max_tokens: int, seed: int) -> None:
+    for plan in plans_of("segment-order", documents, max_tokens, seed):
+        assert plan.segments == (0, 1)[: len(plan.spans)]
+        assert (plan.follows == IGNORE) == (len(plan.spans) == 1)
+        if len(plan.spans) == 2:
+            earlier, later = plan.spans if plan.follows else plan.spans[::-1]
+            assert (later.document, later.start) == (earlier.document, earlier.end)
+
+
+def test_lengths_do_not_say_which_segments_are_swapped() -> None:
+    """The longer segment is first as often among swapped pairs as among the others."""
+    generator = random.Random(2)
+    documents = [[generator.randint(3, 12) for _ in range(9)] for _ in range(4000)]
+    plans = [plan for plan in plans_of("segment-order", documents, 40) if plan.follows != IGNORE]
+    counts = Counter[bool]()
+    for plan in plans:
+        first, second = (span.end - span.start for span in plan.spans)
+        if first != second:
+            counts[(first > second) == bool(plan.follows)] += 1
+    assert counts.total() > 5000
+    assert fits([counts[False], counts[True]], [0.5, 0.5])
 
 
 def test_sentence_pairs_hold_one_sentence_each() -> None:

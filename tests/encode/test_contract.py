@@ -55,7 +55,10 @@ def make_cases() -> dict[str, dict[str, Any]]:
         for directions in ("forward", "halves", "sum"):
             part_spec = {**unfused_spec(RECURRENTS, kind), "directions": directions}
             specs[f"recurrent {kind} {directions}"] = {"recurrent": part_spec}
+    specs["word-ngrams"] = {"buckets": 40}
     specs["word-vectors"] = {}
+    specs["elmo mix"] = {"recurrent": unfused_spec(RECURRENTS, "lstm"), "mix": True}
+    specs["elmo"] = {"recurrent": unfused_spec(RECURRENTS, "lstm")}
     return {name: {"kind": name.split()[0], **spec} for name, spec in specs.items()}
 
 
@@ -73,6 +76,12 @@ NO_VMAP: tuple[str, ...] = (
 )  # ends of the names of cases whose kind vmap cannot batch
 ALL_CASES = pytest.mark.parametrize("case", CASES)
 VMAP_CASES = pytest.mark.parametrize("case", [case for case in CASES if not case.endswith(NO_VMAP)])
+# By the end of a case's name: weights without a gradient in one segment of text.
+IGNORED_WEIGHTS = {
+    "elmo": ("mix.scores", "mix.scale"),
+    "external": ("around_attention.norm.bias",),
+    "two-stream": ("query_start", "segments.bias", "segments.vectors"),
+}
 FUSED_AND_UNFUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "plain"])
 
 
@@ -150,6 +159,16 @@ def test_one_token_is_enough(case: str, fused: bool) -> None:
     assert states.isfinite().all()
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if not case.startswith(("elmo", "recurrent"))])
+@FUSED_AND_UNFUSED
+def test_no_token_gives_no_state(case: str, fused: bool) -> None:
+    """As for a document without a question."""
+    encoder, tokens = make_encoder(case, fused), random_tokens(2, 0)
+    states = encoder(tokens, full_mask(tokens))
+    assert states.shape == (2, 0, D)
+    states.sum().backward()
+
+
 @ALL_CASES
 @FUSED_AND_UNFUSED
 def test_a_row_of_padding_gives_zeros_and_finite_gradients(case: str, fused: bool) -> None:
@@ -167,7 +186,8 @@ def test_a_row_of_padding_gives_zeros_and_finite_gradients(case: str, fused: boo
 def test_every_weight_learns(case: str, fused: bool) -> None:
     """Except the bias of keys: softmax ignores a constant added to all scores.
 
-    That of external attention is over tokens, and ignores what the norm before it adds to all.
+    That of external attention is over tokens, and ignores what the norm before it adds to all. Two
+    streams: this is the content of one segment.
     """
     encoder, tokens = make_encoder(case, fused), random_tokens(3, N)
     direction = torch.randn(3, N, D, generator=torch.Generator().manual_seed(3))
@@ -175,7 +195,7 @@ def test_every_weight_learns(case: str, fused: bool) -> None:
     weights = dict(encoder.named_parameters())
     assert not [name for name, weight in weights.items() if weight.grad is None]
     without_gradient = [name for name, weight in weights.items() if weight.grad.abs().max() < 1e-6]
-    ignored = ("key.bias", "around_attention.norm.bias") if case.endswith("external") else "key.bias"
+    ignored = ("key.bias", *IGNORED_WEIGHTS.get(case.split()[-1], ()))
     assert not [name for name in without_gradient if not name.endswith(ignored)]
 
 
@@ -306,8 +326,8 @@ def test_dropout_under_vmap_differs_between_runs() -> None:
 
 @ALL_CASES
 def test_an_encoder_says_whether_states_depend_on_later_tokens(case: str) -> None:
-    if case == "word-vectors":
-        pytest.skip("it reads texts for a memory, which have no order")
+    if case in ("word-ngrams", "word-vectors"):
+        pytest.skip("states depend on how many tokens follow; or it reads texts for a memory, without order")
     encoder, tokens = make_encoder(case), random_tokens(2, N)
     changed = tokens.clone()
     changed[:, -1] = (changed[:, -1] + 1) % VOCAB

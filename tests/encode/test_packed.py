@@ -17,6 +17,7 @@ from mnemic.encode import packed as kernels
 from mnemic.encode.packed import attend_packed, find_true_positions, group_by_length, group_similar_lengths
 from mnemic.encode.packed import attend_padded as padded_attention
 from mnemic.encode.stacks import StackContext
+from mnemic.encode.transformer import TokenInputs
 
 D, VOCAB = 16, 30
 LENGTHS = [5, 9, 1, 5, 0, 12, 9, 2]
@@ -221,8 +222,8 @@ def test_spare_capacity_changes_nothing(capacity: int) -> None:
     mask = torch.arange(12) < lengths[:, None]
     generator = torch.Generator().manual_seed(2)
     tokens, segments = (torch.randint(2, mask.shape, generator=generator) for _ in range(2))
-    expected = encoder.encode_batch(tokens, mask, segments, None)
-    actual = encoder.encode_within_capacity(tokens, mask, segments, None, capacity)
+    expected = encoder.encode_batch(TokenInputs(tokens, segments), mask)
+    actual = encoder.encode_within_capacity(TokenInputs(tokens, segments), mask, capacity)
     torch.testing.assert_close(actual, expected)
     weights = list(encoder.parameters())
     expected_gradients, actual_gradients = (

@@ -1,6 +1,7 @@
 """Curves, intervals and rankings: against scikit-learn, by hand, and their invariants."""
 
 import random
+from itertools import permutations
 from math import log, sqrt
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score, roc_curve
 
 from mnemic.evaluate.curves import average_precision, compute_curve, roc_auc
-from mnemic.evaluate.intervals import hoeffding_radius, wilson_interval
+from mnemic.evaluate.intervals import bound_best, hoeffding_radius, wilson_interval
 from mnemic.evaluate.ranking_metrics import ndcg_at, recall_at, reciprocal_rank
 
 NUM_CASES = 300
@@ -115,3 +116,50 @@ def test_ranks_by_hand() -> None:
     assert recall_at([1, 0], 2, num_relevant=4) == 0.25
     assert recall_at([0], 1) == 0.0
     assert ndcg_at([1], 1, ideal=[1, 3]) == pytest.approx(1 / 3)
+
+
+def rank_by_brute_force(relevance: list[int], all_grades: list[int], top_k: int) -> tuple[float, float, float]:
+    """Reciprocal rank, recall and nDCG by definition; the ideal is the best of all orders."""
+    first = [position for position in range(len(relevance)) if relevance[position]]
+    found = [grade for position, grade in enumerate(relevance) if position < top_k and grade]
+
+    def gain(grades: tuple[int, ...] | list[int]) -> float:
+        return sum(grades[position] * log(2) / log(position + 2) for position in range(min(top_k, len(grades))))
+
+    ideal = max(map(gain, permutations(all_grades)))
+    return (
+        1 / (first[0] + 1) if first else 0.0,
+        len(found) / sum(map(bool, all_grades)) if any(all_grades) else 0.0,
+        gain(relevance) / ideal if ideal else 0.0,
+    )
+
+
+def test_rankings_are_those_of_brute_force() -> None:
+    """On 1,000 random cases, some of whose items were not ranked."""
+    generator = random.Random(4)
+    for _ in range(1000):
+        all_grades = [generator.choice([0, 0, 1, 2, 5]) for _ in range(generator.randrange(1, 6))]
+        relevance = generator.sample(all_grades, generator.randrange(len(all_grades) + 1))
+        top_k = generator.randrange(1, 7)
+        num_relevant = sum(map(bool, all_grades))
+        ours = (
+            reciprocal_rank(relevance),
+            recall_at(relevance, top_k, num_relevant=num_relevant),
+            ndcg_at(relevance, top_k, ideal=all_grades),
+        )
+        assert ours == pytest.approx(rank_by_brute_force(relevance, all_grades, top_k), abs=1e-12)
+
+
+def test_bounds_of_the_best_contain_wilsons_and_grow_with_the_number_compared() -> None:
+    assert bound_best(0.5, 0, 3) == (0.0, 1.0)
+    widths = []
+    for num_models in (1, 10, 1000):
+        low, high = bound_best(0.9, 500, num_models)
+        wilson_low, wilson_high = wilson_interval(0.9, 500)
+        assert low < wilson_low
+        assert wilson_high < high
+        widths.append(high - low)
+    assert widths == sorted(widths)
+    assert bound_best(0.9, 50, 1000)[1] == 1.0
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        bound_best(1.1, 5, 1)

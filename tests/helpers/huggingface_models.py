@@ -30,6 +30,10 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "electra": ("Electra", SMALL | {"embedding_size": 12}),
     "electra as wide": ("Electra", SMALL | {"embedding_size": 32}),
     "albert": ("Albert", SMALL | {"embedding_size": 12}),
+    "xlnet": (
+        "XLNet",
+        {"vocab_size": 60, "d_model": 32, "n_layer": 3, "n_head": 4, "d_inner": 48, "clamp_len": 6},
+    ),
     "albert in groups": (
         "Albert", SMALL | {"embedding_size": 12, "num_hidden_layers": 4, "num_hidden_groups": 2}
     ),

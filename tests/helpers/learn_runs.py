@@ -31,7 +31,8 @@ TINY_READER = [
 ADAMW = ['train.optimiser={kind="adamw"}', 'train.clip={kind="norm"}', 'train.reduce="mean"']
 ADAMW += ['phases.0.train.clip={kind="norm"}', 'train.schedule={kind="cosine"}']
 MOMENTUM = ["train.optimiser.momentum=0.5", "train.optimiser.decay=0.01", "train.rate=0.001"]
-OPTIMISERS = {"sgd": [], "momentum": MOMENTUM, "adamw": ADAMW}
+LAMB = ['train.optimiser={kind="lamb"}', "train.towards=0.1", 'train.schedule={kind="inverse-root"}', "train.rate=0.01"]
+OPTIMISERS = {"sgd": [], "momentum": MOMENTUM, "adamw": ADAMW, "lamb": LAMB}
 
 
 def small(*sets: str) -> Recipe:

@@ -7,16 +7,24 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mask_cases import BATCH, MASK, ORDINARY, is_near, make_batch
 from torch import Tensor
 
 from mnemic.models import IGNORE
-from mnemic.objectives.pretraining.masking import KEEP_SHARE, MASK_SHARE, MASKINGS, NUM_UNIFORMS, mask_tokens
+from mnemic.objectives.pretraining.masking import (
+    BERT_SHARES,
+    MASKINGS,
+    ReplacementShares,
+    check_shares,
+    mask_rows,
+    mask_tokens,
+)
 from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError, build
 
-MASK = 4
-ORDINARY = torch.tensor([1, *range(5, 1000)])
-BATCH = (50, 2000)  # 100,000 tokens
+MASK_SHARE, KEEP_SHARE = BERT_SHARES
+NUM_UNIFORMS = 3  # per token, of the kinds that need the fewest
+INDEPENDENT = ["tokens", "words", "entities"]  # kinds whose units are chosen one by one
 
 
 def unmask_tokens(inputs: Tensor, targets: Tensor) -> Tensor:
@@ -24,36 +32,12 @@ def unmask_tokens(inputs: Tensor, targets: Tensor) -> Tensor:
     return torch.where(targets == IGNORE, inputs, targets)
 
 
-def is_near(count: int | Tensor, total: int | Tensor, probability: float, *, num_deviations: float = 4.5) -> bool:
-    """Check that ``count`` of ``total`` is plausible for this probability."""
-    count, total = float(count), float(total)
-    return abs(count - probability * total) < num_deviations * (probability * (1 - probability) * total) ** 0.5
-
-
-def make_batch(seed: int = 0, shape: tuple[int, int] = BATCH) -> tuple[Tensor, Tensor, Tensor]:
-    """Make ids, unmaskable and word starts: words of one to four tokens, special edges."""
-    generator = torch.Generator().manual_seed(seed)
-    ids = torch.randint(5, 1000, shape, generator=generator)
-    unmaskable = torch.zeros(shape, dtype=torch.bool)
-    unmaskable[:, 0] = unmaskable[:, -1] = True
-    unmaskable[0, shape[1] // 2 :] = True  # padding
-    ids[unmaskable] = 3
-    starts = torch.rand(shape, generator=generator) < 0.6
-    starts |= unmaskable | unmaskable.roll(1, 1)
-    return ids, unmaskable, starts
-
-
 def mask(kind: str, seed: int = 0, rate: float = 0.15, shape: tuple[int, int] = BATCH):  # type: ignore[no-untyped-def]
     ids, unmaskable, starts = make_batch(seed, shape)
-    uniforms = make_uniforms(torch.arange(shape[0]) + 1000 * seed, shape[1], NUM_UNIFORMS)
-    selected = build(MASKINGS, {"kind": kind, "rate": rate})(unmaskable, starts, uniforms[0])
-    return (
-        ids,
-        unmaskable,
-        starts,
-        selected,
-        mask_tokens(ids, selected, uniforms[1:], mask_id=MASK, random_ids=ORDINARY),
-    )
+    masking = build(MASKINGS, {"kind": kind, "rate": rate})
+    keys = torch.arange(shape[0]) + 1000 * seed
+    masked = mask_rows(masking, ids, unmaskable, starts, keys, mask_id=MASK, random_ids=ORDINARY)
+    return ids, unmaskable, starts, masked.mask, (masked.inputs, masked.targets)
 
 
 @pytest.mark.parametrize("kind", MASKINGS)
@@ -64,7 +48,7 @@ def test_special_tokens_and_padding_are_never_masked(kind: str) -> None:
     assert (targets[unmaskable] == IGNORE).all()
 
 
-@pytest.mark.parametrize("kind", MASKINGS)
+@pytest.mark.parametrize("kind", [kind for kind in MASKINGS if kind != "spans"])
 def test_eighty_ten_ten(kind: str) -> None:
     ids, _, _, selected, (inputs, targets) = mask(kind)
     assert torch.equal(targets != IGNORE, selected)
@@ -104,7 +88,7 @@ def test_words_are_masked_whole() -> None:
     """Against a plain loop, word by word."""
     _, unmaskable, starts = make_batch(shape=(6, 40))
     uniforms = make_uniforms(torch.arange(6), 40, 1)[0]
-    selected = build(MASKINGS, {"kind": "words", "rate": 0.3})(unmaskable, starts, uniforms)
+    selected = build(MASKINGS, {"kind": "words", "rate": 0.3})(unmaskable, starts, uniforms.unsqueeze(0))
     for row in range(6):
         is_word_masked = False
         for position in range(40):
@@ -116,7 +100,7 @@ def test_words_are_masked_whole() -> None:
 
 def test_words_of_one_token_are_tokens() -> None:
     _, unmaskable, _ = make_batch()
-    uniforms = torch.rand(BATCH, generator=torch.Generator().manual_seed(0))
+    uniforms = torch.rand(1, *BATCH, generator=torch.Generator().manual_seed(0))
     all_starts = torch.ones(BATCH, dtype=torch.bool)
     tokens, words = (build(MASKINGS, {"kind": kind}) for kind in ("tokens", "words"))
     assert torch.equal(words(unmaskable, all_starts, uniforms), tokens(unmaskable, all_starts, uniforms))
@@ -133,7 +117,7 @@ def test_masking_can_be_undone(kind: str, seed: int, rate: float, n: int) -> Non
 def test_uniforms_of_a_torch_generator_work_too() -> None:
     ids, unmaskable, starts = make_batch()
     uniforms = torch.rand(NUM_UNIFORMS, *BATCH, generator=torch.Generator().manual_seed(1))
-    selected = build(MASKINGS, {"kind": "tokens"})(unmaskable, starts, uniforms[0])
+    selected = build(MASKINGS, {"kind": "tokens"})(unmaskable, starts, uniforms[:1])
     corrupted = mask_tokens(ids, selected, uniforms[1:], mask_id=torch.tensor(MASK), random_ids=ORDINARY)
     assert is_near(selected.sum(), (~unmaskable).sum(), 0.15)
     assert torch.equal(unmask_tokens(*corrupted), ids)
@@ -195,16 +179,48 @@ def splitmix64(seeds: list[int], length: int) -> list[list[int]]:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
-def test_a_gpu_masks_the_same() -> None:
+@pytest.mark.parametrize("kind", MASKINGS)
+def test_a_gpu_masks_the_same(kind: str) -> None:
     ids, unmaskable, starts = make_batch()
-    masking = build(MASKINGS, {"kind": "words"})
     results = []
     for device in ("cpu", "cuda"):
-        uniforms = make_uniforms(torch.arange(BATCH[0], device=device), BATCH[1], NUM_UNIFORMS)
-        selected = masking(unmaskable.to(device), starts.to(device), uniforms[0])
-        kwargs = {"mask_id": torch.tensor(MASK, device=device), "random_ids": ORDINARY.to(device)}
-        results.append([tensor.cpu() for tensor in mask_tokens(ids.to(device), selected, uniforms[1:], **kwargs)])
+        rows = [values.to(device) for values in (ids, unmaskable, starts, torch.arange(BATCH[0]))]
+        masked = mask_rows(build(MASKINGS, {"kind": kind}), *rows, mask_id=MASK, random_ids=ORDINARY.to(device))
+        results.append([tensor.cpu() for tensor in masked])
     assert all(torch.equal(cpu_tensor, gpu_tensor) for cpu_tensor, gpu_tensor in zip(*results))
+
+
+@pytest.mark.parametrize("kind", MASKINGS)
+def test_batch_mates_and_padding_change_no_mask(kind: str) -> None:
+    ids, unmaskable, starts = make_batch(shape=(6, 60))
+    unmaskable[:, 40:] = True
+    starts[:, 40:] = True
+    masking = build(MASKINGS, {"kind": kind, "rate": 0.3})
+    keys = torch.arange(6) + 50
+    options = {"mask_id": MASK, "random_ids": ORDINARY}
+    together = mask_rows(masking, ids, unmaskable, starts, keys, **options)
+    for row in range(6):
+        alone = mask_rows(
+            masking,
+            *(values[row : row + 1, :40] for values in (ids, unmaskable, starts)),
+            keys[row : row + 1],
+            **options,
+        )
+        assert all(torch.equal(batch[row, :40], single[0]) for batch, single in zip(together, alone))
+    assert together.mask.any()
+
+
+def test_other_shares_of_replacements() -> None:
+    """ELECTRA masks 85 % of the chosen tokens and shows the others."""
+    ids, unmaskable, starts = make_batch()
+    masked = mask_rows(
+        build(MASKINGS, {"kind": "tokens"}), ids, unmaskable, starts, torch.arange(BATCH[0]),
+        mask_id=MASK, random_ids=ORDINARY, shares=ReplacementShares(0.85, 0.15),
+    )  # fmt: skip
+    assert is_near((masked.inputs[masked.mask] == MASK).sum(), masked.mask.sum(), 0.85)
+    assert torch.equal(masked.inputs[masked.inputs != MASK], ids[masked.inputs != MASK])
+    with pytest.raises(ConfigError, match=r"at most 1 together, not 0\.9 and 0\.2"):
+        check_shares(ReplacementShares(0.9, 0.2))
 
 
 @pytest.mark.parametrize("kind", MASKINGS)

@@ -11,7 +11,7 @@ from mnemic.data.corpora.batches import CorpusBatch
 from mnemic.encode import TransformerEncoder
 from mnemic.models import IGNORE, TextModel
 from mnemic.objectives.pretraining.masked import PretrainingLoss, mask_batch, next_sentence_losses
-from mnemic.objectives.pretraining.masking import TokenMasking, WordMasking
+from mnemic.objectives.pretraining.token_masking import TokenMasking, WordMasking
 from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.recipe import ConfigError
 from mnemic.respond.pretraining.masked import PretrainingHeads
@@ -220,7 +220,7 @@ def test_padding_changes_nothing() -> None:
 def test_weights_are_checked() -> None:
     with pytest.raises(ConfigError, match="the weight nsp is a number from 0 on, not -1"):
         PretrainingLoss(nsp=-1.0)
-    with pytest.raises(ConfigError, match="one of the weights mlm, nsp has to be above 0"):
+    with pytest.raises(ConfigError, match="one of the weights mlm, nsp, sbo has to be above 0"):
         PretrainingLoss(mlm=0.0)
     with pytest.raises(ConfigError, match="no kind 'word' here"):
         PretrainingLoss(masking={"kind": "word"})

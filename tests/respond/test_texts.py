@@ -21,11 +21,12 @@ from mnemic.respond.classes import ClassHead
 from mnemic.respond.merge_windows import average_windows, find_best_spans, select_best_span
 
 ENCODE: dict[str, Any] = {"kind": "transformer", "embeddings": {"kind": "sum", "segments": 2}}
+PER_TOKEN = ("both-directions", "next-token", "replaced", "tags")
 SIZES = {"vocab": 20, "classes": 3, "max_length": 12}
 
 
 def make_network(kind: str, **encode: Any) -> TextModel:
-    base = {"kind": "causal"} if kind == "next-token" else ENCODE  # it must be causal
+    base = {"next-token": {"kind": "causal"}, "both-directions": {"kind": "elmo"}}.get(kind, ENCODE)
     model = {"width": 8, "encode": base | encode, "respond": {"kind": kind}}
     return build_model(model, SIZES).eval()
 
@@ -47,7 +48,7 @@ def make_inputs(kind: str, padding: int = 0, count: int = 3) -> WindowBatch:
     if kind == "seq2seq":
         return inputs._replace(decoder_tokens=inputs.tokens[:, :4])
     masked_positions = inputs.answer_mask.flatten().nonzero().squeeze(1)
-    return inputs._replace(answer_mask=masked_positions) if kind == "masked" else inputs
+    return inputs._replace(answer_mask=masked_positions) if kind in ("masked", "permuted") else inputs
 
 
 def compute_logits(network: TextModel, inputs: WindowBatch) -> Tensor:
@@ -59,8 +60,8 @@ def compute_logits(network: TextModel, inputs: WindowBatch) -> Tensor:
 def test_padding_and_neighbours_change_nothing(kind: str) -> None:
     network = make_network(kind)
     alone, padded = (compute_logits(network, make_inputs(kind, padding)) for padding in (0, 4))
-    cut = {"spans": padded[..., :8], "tags": padded[:, :7], "next-token": padded[:, :7]}.get(kind, padded)
-    torch.testing.assert_close(cut, alone)
+    cut = {"spans": padded[..., :8]} | dict.fromkeys(PER_TOKEN, padded[:, :7])
+    torch.testing.assert_close(cut.get(kind, padded), alone)
     first = compute_logits(network, make_inputs(kind, count=1))
     torch.testing.assert_close(first, alone[: len(first)])
 
@@ -99,6 +100,9 @@ def test_pooling_by_hand() -> None:
         mean(None, None, states, mask)[0], first(None, None, states[:, 1:3].mean(1, keepdim=True), mask)[0]
     )
     assert torch.isfinite(mean(None, None, states, mask)).all()  # a text without tokens
+    last = ClassHead(8, 3, pool="last", dropout=0.0)
+    last.load_state_dict(mean.state_dict())
+    torch.testing.assert_close(last(None, None, states, mask), first(None, None, states[[0, 1], [2, 0]][:, None], mask))
 
 
 def test_recurrent_encoders_read_texts_too() -> None:

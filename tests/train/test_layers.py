@@ -116,6 +116,8 @@ def test_accumulated_gradients_are_those_of_the_batch(tmp_path: Path) -> None:
     runs = [
         finish(student(*still, f"train.accumulate={count}"), tmp_path / str(count), device="cpu") for count in (1, 4)
     ]
+    first, second = (load_checkpoint(run).progress.history[-1]["losses"] for run in runs)
+    assert first == pytest.approx(second, rel=1e-4)
     whole, accumulated = (weights_of(load_checkpoint(run).network) for run in runs)
     for name, weight in whole.items():
         torch.testing.assert_close(accumulated[name], weight, atol=2e-5, rtol=0)

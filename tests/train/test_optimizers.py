@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mnemic.recipe import build
+from mnemic.recipe import ConfigError, build
 from mnemic.train.optim.optimizers import OPTIMIZERS, Sgd, adam, adamw
 from mnemic.train.optim.schedules import SCHEDULES
 
@@ -22,6 +22,15 @@ from mnemic.train.optim.schedules import SCHEDULES
         ({"kind": "halving", "every": 1}, {0: 0.5, 9: 0.5, 10: 0.25}),
         ({"kind": "linear"}, {0: 1 / 11, 9: 10 / 11, 10: 1.0, 55: 0.5, 99: 1 / 90}),
         ({"kind": "linear", "warmup": 0.0}, {0: 1.0, 50: 0.5, 99: 0.01}),
+        # rises over 9 steps of 100, is 1 in the tenth, a half when four times as many are done
+        ({"kind": "inverse-root", "warmup": 0.09}, {0: 0.1, 8: 0.9, 9: 1.0, 39: 0.5, 89: 1 / 3}),
+        ({"kind": "inverse-root", "warmup": 0.0}, {0: 1.0, 3: 0.5, 99: 0.1}),
+        # ULMFiT's equation 3: cut at step 10, 90 steps down
+        (
+            {"kind": "slanted"},
+            {0: 1 / 32, 5: (1 + 31 / 2) / 32, 10: 1.0, 55: (1 + 31 / 2) / 32, 99: (1 + 31 / 90) / 32},
+        ),
+        ({"kind": "slanted", "cut": 0.5, "ratio": 2}, {0: 0.5, 25: 0.75, 50: 1.0, 75: 0.75}),
         ({"kind": "cosine"}, {0: 1 / 11, 10: 1.0, 40: (1 - cos(pi * 2 / 3)) / 2, 55: 0.5, 70: 0.25}),
     ],
 )
@@ -69,6 +78,45 @@ def test_sgd_is_torchs(options: dict[str, float]) -> None:
     decay = {"weight_decay": options.get("decay", 0.0), "momentum": options.get("momentum", 0.0)}
     reference = torch.optim.SGD(torch_weights, lr=0.05, **decay)
     keep_step((our_weights, optimizer), (torch_weights, reference))
+
+
+def test_nesterovs_momentum_is_torchs() -> None:
+    our_weights, torch_weights = weights(), weights()
+    spec = {"kind": "sgd", "momentum": 0.9, "nesterov": True, "decay": 0.1}
+    optimizer = build(OPTIMIZERS, spec, parameters=our_weights, rate=0.05, runs=False)
+    reference = torch.optim.SGD(torch_weights, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.1)
+    keep_step((our_weights, optimizer), (torch_weights, reference))
+    with pytest.raises(ConfigError, match=r"sgd\.nesterov needs a momentum"):
+        Sgd(torch_weights, 0.1, nesterov=True)
+
+
+TORCH_OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any], dict[str, Any]]] = {
+    "rmsprop": (
+        torch.optim.RMSprop,
+        {"memory": 0.9, "momentum": 0.5, "centered": True},
+        {"alpha": 0.9, "momentum": 0.5, "centered": True},
+    ),
+    "adagrad": (torch.optim.Adagrad, {"initial": 0.1}, {"initial_accumulator_value": 0.1}),
+    "adadelta": (torch.optim.Adadelta, {"memory": 0.8}, {"rho": 0.8}),
+    "nadam": (torch.optim.NAdam, {"betas": [0.8, 0.95]}, {"betas": (0.8, 0.95)}),
+}
+
+
+@pytest.mark.parametrize("kind", TORCH_OPTIMIZERS)
+def test_optimizers_of_torch_have_its_options_and_decay_matrices_alone(kind: str) -> None:
+    torch_class, options, torch_options = TORCH_OPTIMIZERS[kind]
+    our_weights, torch_weights = weights(), weights()
+    spec = {"kind": kind, "decay": 0.2, "epsilon": 1e-4} | options
+    optimizer = build(OPTIMIZERS, spec, parameters=our_weights, rate=0.05, runs=False)
+    groups: Any = [{"params": [w for w in torch_weights if w.dim() > 1], "weight_decay": 0.2}]
+    groups += [{"params": [w for w in torch_weights if w.dim() == 1], "weight_decay": 0.0}]
+    make: Any = torch_class
+    keep_step((our_weights, optimizer), (torch_weights, make(groups, lr=0.05, eps=1e-4, **torch_options)))
+
+
+def test_adagrad_says_that_it_is_not_for_a_cuda_graph() -> None:
+    with pytest.raises(ConfigError, match="adagrad cannot be recorded as a CUDA graph"):
+        build(OPTIMIZERS, {"kind": "adagrad"}, parameters=weights(), rate=torch.tensor(0.1), runs=False)
 
 
 def test_sgd_leaves_weights_without_a_gradient_and_takes_a_rate_that_is_a_tensor() -> None:

@@ -112,3 +112,10 @@ def test_a_tiny_reformer_learns_to_copy() -> None:
         (loss.total / loss.num_targets).backward()
         optimizer.step()
     assert compute_copy_metrics(network, data.test)["accuracy"] > 0.9
+
+
+def test_predict_measures_a_row(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.txt").write_text("0 3 5 0\n", encoding="utf-8")
+    row = run("predict", "--model", trained, tmp_path / "rows.txt").json
+    assert (row["unknown"], row["total"]) == (0, 4)
+    assert row["perplexity"] > 1

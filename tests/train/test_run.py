@@ -66,7 +66,7 @@ class NoisyLoss:
 
 @pytest.mark.parametrize(
     ("optimizer", "stops"),
-    [("sgd", [3]), ("sgd", [14]), ("momentum", [17, 9]), ("adamw", [5, 1]), ("adamw", [7, 7, 7])],
+    [("sgd", [3]), ("sgd", [14]), ("momentum", [17, 9]), ("adamw", [5, 1]), ("adamw", [7, 7, 7]), ("lamb", [6, 13])],
 )
 def test_a_stopped_run_ends_with_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str, stops: list[int]

@@ -195,6 +195,10 @@ def test_commands_read_with_a_memory_of_any_length(trained: Path, files: Path) -
         expected = compute_perplexity(model.network, dataset)["perplexity"]
         result = run("evaluate", trained, *sets(f"model.encode.memory_length={length}"), "--device", "cpu", "--json")
         assert result.json["figures"]["perplexity"] == pytest.approx(expected, rel=1e-5)
+        assert result.json["memory"] == length
+        cached = f" and {length} cached states per layer" if length else ""
+        shown = run("evaluate", trained, *sets(f"model.encode.memory_length={length}"), "--device", "cpu")
+        assert f"each from 8 words{cached} at most" in shown.out + shown.err
     other_segments = run("evaluate", trained, *sets("data.length=5"), "--device", "cpu", "--json").json
     assert other_segments["figures"]["perplexity"] != pytest.approx(expected, rel=1e-5)
     wrong = run("evaluate", trained, *sets("train.rate=1"), "--device", "cpu")

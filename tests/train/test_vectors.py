@@ -134,7 +134,7 @@ def test_several_threads_learn_the_same_kinds(corpus: Corpus) -> None:
 def test_without_gensim_the_error_says_how_to_get_it(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        "mnemic.train.vectors.skip_gram.find_spec", lambda name: None if name == "gensim" else find_spec(name)
+        "mnemic.train.vectors.word2vec.find_spec", lambda name: None if name == "gensim" else find_spec(name)
     )
     monkeypatch.setattr(Corpus, "read", lambda self: pytest.fail("the corpus was read in vain"))
     with pytest.raises(ValueError, match=r"needs gensim: pip install 'mnemic\[vectors\]'"):
@@ -144,7 +144,7 @@ def test_without_gensim_the_error_says_how_to_get_it(corpus: Corpus, monkeypatch
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({"kind": "cbow"}, {}, "no kind 'cbow' here.*known kinds: skip-gram"),
+        ({"kind": "bow"}, {}, "no kind 'bow' here.*known kinds: cbow"),
         ({"depth": 2}, {}, "does not take 'depth'"),
         ({"width": 0}, {}, r"skip-gram\.width is a whole number from 1 on, not 0"),
         ({"window": 1.5}, {}, r"skip-gram\.window is a whole number, not 1.5"),

@@ -42,14 +42,18 @@ def evaluate(
     plot: Annotated[
         Path | None, opt.Option("--plot FILE", "Plot a reader's precision and ROC curves: .png, .svg or .pdf.")
     ] = None,
+    best_of: Annotated[
+        int, opt.Option("--best-of N", "The network is the best of N on this split: bound its shares.")
+    ] = 1,
 ) -> None:
     """Test a trained network: error per task, metrics of text tasks, or perplexity.
 
     The data is that of the checkpoint's recipe; --data replaces its folder, and
     --set data.test_file=dev its test file; --set 'data={…}' replaces all of it. Options of the
     model that change no weight can be set, too: model.encode.memory_length=512. Shares have
-    their 95 % interval (Wilson). If some questions have no answer, a table shows what each
-    threshold of "no answer" gives.
+    their 95 % interval (Wilson). With --best-of they also have the bounds of the best of several
+    networks that were compared on the same texts (Hoeffding). If some questions have no answer, a
+    table shows what each threshold of "no answer" gives.
 
     Example: mnemic evaluate runs/memn2n --data babi --tasks 1-3
     """
@@ -67,8 +71,10 @@ def evaluate(
     if kind_of(DATASETS, data_spec).response is not None:  # texts, not questions
         if tasks is not None:
             raise ValueError("this data has no tasks: leave out --tasks")
-        report |= evaluate_texts(checkpoint, data_spec, split, plot)
+        report |= evaluate_texts(checkpoint, data_spec, split, plot, best_of)
     else:
+        if best_of != 1:
+            raise ValueError("--best-of is for shares of texts: leave it out")
         if plot is not None:
             raise ValueError("--plot is for readers of texts: leave it out")
         report |= evaluate_tasks(checkpoint, data_spec, split, tasks or ["all"])
@@ -105,7 +111,9 @@ def evaluate_tasks(checkpoint: "Checkpoint", data_spec: Spec, split: Split, task
     }
 
 
-def evaluate_texts(checkpoint: "Checkpoint", data_spec: Spec, split: Split, plot: Path | None = None) -> dict[str, Any]:
+def evaluate_texts(
+    checkpoint: "Checkpoint", data_spec: Spec, split: Split, plot: Path | None, num_models: int
+) -> dict[str, Any]:
     """Compute the metrics of a network on a split of texts."""
     from mnemic.data import DATASETS
     from mnemic.evaluate.text_metrics import compute_report
@@ -115,13 +123,20 @@ def evaluate_texts(checkpoint: "Checkpoint", data_spec: Spec, split: Split, plot
         hint = "; --split validation may have some" if split == "test" else ""
         raise ConfigError(f"the {split} split of this data has no texts{hint}")
     dataset = dataset.to(checkpoint.network.device)
-    metrics, intervals, predictions = compute_report(checkpoint.network, dataset)
+    if num_models < 1:
+        raise ValueError(f"--best-of is the number of networks, from 1 on, not {num_models}")
+    metrics, intervals, predictions, bounds = compute_report(checkpoint.network, dataset, num_models)
+    if num_models > 1 and not bounds:
+        raise ValueError("--best-of is for shares, such as accuracy: this data has none")
     if dataset.metrics == "perplexity":  # words: those that are unknown have a metric
         counts = {"seen": dataset.num_targets, "total": dataset.num_targets, "context": dataset.max_tokens}
+        if dataset.is_stream:
+            counts["memory"] = checkpoint.network.encode.memory_length
         return {"figures": metrics, **counts, "notes": []}
     unknown = f"{dataset.num_unknown} of {len(dataset)} labels were not in training; they count as wrong"
     num_seen, num_total = dataset.token_counts.sum(0).tolist()
     report = {"texts": len(dataset), "figures": metrics, "intervals": intervals}
+    report |= {"best_of": num_models, "bounds": bounds} if bounds else {}
     return report | {
         **report_thresholds(predictions, plot, f"{checkpoint.origin}, {split} split, {len(dataset)} questions"),
         "seen": num_seen,
@@ -183,19 +198,22 @@ def print_errors(report: dict[str, Any]) -> None:
 
 def print_metrics(report: dict[str, Any]) -> None:
     """Print the metrics of texts."""
-    has_texts, metrics, intervals = "texts" in report, report["figures"], report.get("intervals", {})
+    has_texts, metrics = "texts" in report, report["figures"]
+    columns = {">95 % interval": report.get("intervals", {})}
+    columns |= {f">best of {report.get('best_of')}, 95 %": report.get("bounds", {})}
+    columns = {header: pairs for header, pairs in columns.items() if pairs}
     rows = []
     for name, value in metrics.items():
-        interval = "{:.1f} – {:.1f}".format(*intervals[name]) if name in intervals else ""
-        row = [METRIC_LABELS.get(name, name), format_metric(name, value)]
-        rows.append([*row, interval] if intervals else row)
-    print_table(["metric", ">%" if has_texts else ">", *([">95 % interval"] if intervals else [])], rows)
+        cells = ["{:.1f} – {:.1f}".format(*pairs[name]) if name in pairs else "" for pairs in columns.values()]
+        rows.append([METRIC_LABELS.get(name, name), format_metric(name, value), *cells])
+    print_table(["metric", ">%" if has_texts else ">", *columns], rows)
     if "thresholds" in report:
         print_thresholds(report["thresholds"])
     if has_texts:
         print_text(f"{report['texts']} texts, {report['seen']:,} of {report['total']:,} tokens seen")
     else:
-        print_text(f"{report['total']:,} words asked for, each from {report['context']} words at most")
+        memory = f" and {report['memory']} cached states per layer" if report.get("memory") else ""
+        print_text(f"{report['total']:,} words asked for, each from {report['context']} words{memory} at most")
 
 
 def print_thresholds(rows: list[dict[str, float]]) -> None:

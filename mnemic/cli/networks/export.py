@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from mnemic.encode import Pretrained
     from mnemic.respond.classes import ClassHead
     from mnemic.respond.pretraining.masked import PretrainingHeads
+    from mnemic.respond.pretraining.permuted import PermutedHead
+    from mnemic.respond.pretraining.replaced import ReplacedTokenHead
     from mnemic.respond.spans import SpanHead
 
 CHECKPOINT_HELP = "A run or checkpoint with a Transformer encoder, or a Hugging Face folder, which is rewritten."
-FAMILY_HELP = "The architecture: bert, roberta, distilbert, electra or albert."
+FAMILY_HELP = "The architecture: bert, roberta, distilbert, electra, albert or xlnet."
 FAMILY_DEFAULT = "the original, or the simplest that fits"
 
 
@@ -29,9 +31,10 @@ def export(
 
     AutoModel.from_pretrained(DIR) and AutoTokenizer.from_pretrained(DIR) load it with the same
     hidden states. AutoModelForQuestionAnswering loads the head of a reader, AutoModelForMaskedLM
-    those of a pre-trained BERT, AutoModelForSequenceClassification that of a classifier with
-    model.respond.pool = "first"; memory and other responses have no counterpart there and are not
-    exported. The README in DIR says how to use it.
+    those of a pre-trained BERT or ALBERT, AutoModelForPreTraining that of an ELECTRA,
+    AutoModelForSequenceClassification that of a classifier with model.respond.pool = "first";
+    memory and other responses have no counterpart there and are not exported. The README in DIR
+    says how to use it.
 
     Example: mnemic export runs/reader reader-for-transformers
     """
@@ -62,6 +65,8 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     from mnemic.models import TextModel
     from mnemic.respond.classes import ClassHead
     from mnemic.respond.pretraining.masked import PretrainingHeads
+    from mnemic.respond.pretraining.permuted import PermutedHead
+    from mnemic.respond.pretraining.replaced import ReplacedTokenHead
     from mnemic.respond.spans import SpanHead
     from mnemic.text import SubwordTokenizer
 
@@ -76,7 +81,11 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     respond = loaded.network.respond
     if isinstance(respond, PretrainingHeads):
         return add_pretraining_heads(pretrained, respond)
-    if isinstance(respond, SpanHead) and isinstance(loaded.network, TextModel):
+    if isinstance(respond, PermutedHead) and name == "xlnet":
+        return add_permuted_head(pretrained, respond)
+    if isinstance(respond, ReplacedTokenHead):
+        return add_discriminator_head(pretrained._replace(family=family or "electra"), respond)
+    if isinstance(respond, SpanHead) and isinstance(loaded.network, TextModel) and name != "xlnet":
         return add_span_head(pretrained, respond)
     if isinstance(respond, ClassHead) and isinstance(loaded.network, TextModel) and has_class_head(name, respond):
         return add_class_head(pretrained, respond, loaded.labels)
@@ -102,11 +111,38 @@ def add_pretraining_heads(pretrained: "Pretrained", respond: "PretrainingHeads")
             "the head has another epsilon or activation than the encoder, which Hugging Face does "
             "not know; give model.respond those of model.encode"
         )
+    if respond.boundary is not None:
+        print_warnings("the head of span boundaries stays behind: it has no place there")
     architecture = family.masked_lm_classes[respond.follows is not None]
     return pretrained._replace(
         pooler=None if respond.follows is None else respond.follows.pool,
         unused=rename_head_weights(weights_of(respond), family),
         config={"model_type": pretrained.family, "architectures": [architecture]},
+    )
+
+
+def add_discriminator_head(pretrained: "Pretrained", respond: "ReplacedTokenHead") -> "Pretrained":
+    """Add the head that detects replaced tokens; the generator stays behind."""
+    from mnemic.encode.huggingface.heads import rename_discriminator_head
+
+    if pretrained.family != "electra":
+        print_warnings(f"a {pretrained.family} has no place for the head of replaced tokens; it stays behind")
+        return pretrained
+    return pretrained._replace(
+        unused=rename_discriminator_head(respond.dense, respond.score),
+        config={"model_type": "electra", "architectures": ["ElectraForPreTraining"]},
+    )
+
+
+def add_permuted_head(pretrained: "Pretrained", respond: "PermutedHead") -> "Pretrained":
+    """Add XLNet's head: its bias, since its matrix are the word vectors."""
+    from mnemic.encode.huggingface.families import FAMILIES
+    from mnemic.encode.huggingface.heads import rename_head_weights
+
+    family = FAMILIES[pretrained.family]
+    return pretrained._replace(
+        unused=rename_head_weights({"bias": respond.bias.detach()}, family),
+        config={"model_type": pretrained.family, "architectures": [family.masked_lm_classes[0]]},
     )
 
 
@@ -132,7 +168,12 @@ def has_class_head(name: str, respond: "ClassHead") -> bool:
     """Whether a family has a classifier like ours: a tanh over the first token's state."""
     from mnemic.encode.huggingface.families import FAMILIES
 
-    return name in FAMILIES and FAMILIES[name].has_tanh_classifier and respond.pool == "first"
+    return (
+        name in FAMILIES
+        and FAMILIES[name].has_tanh_classifier
+        and respond.pool == "first"
+        and respond.inner is not None
+    )
 
 
 def add_class_head(pretrained: "Pretrained", respond: "ClassHead", labels: Sequence[str]) -> "Pretrained":
@@ -140,6 +181,7 @@ def add_class_head(pretrained: "Pretrained", respond: "ClassHead", labels: Seque
     from mnemic.encode.huggingface.families import FAMILIES
     from mnemic.encode.huggingface.heads import rename_class_head
 
+    assert respond.inner is not None  # by has_class_head
     family = FAMILIES[pretrained.family]
     names = {str(number): label for number, label in enumerate(labels or ["LABEL_0"])}
     config = {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}

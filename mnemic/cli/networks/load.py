@@ -26,10 +26,16 @@ def load_network(
 
 
 def find_encoder(checkpoint: "Checkpoint", path: Path) -> "TransformerEncoder":
-    """Find the only Transformer encoder of a checkpoint; raise if there is not one."""
-    from mnemic.encode import TransformerEncoder
+    """Find the only Transformer encoder of a checkpoint; raise if there is not one.
 
-    encoders = [module for module in checkpoint.network.modules() if isinstance(module, TransformerEncoder)]
+    That of a generator, which only helps in training, does not count.
+    """
+    from mnemic.encode import TransformerEncoder
+    from mnemic.models import ReplacedTokenModel
+
+    network = checkpoint.network
+    modules = network.encode.modules() if isinstance(network, ReplacedTokenModel) else network.modules()
+    encoders = [module for module in modules if isinstance(module, TransformerEncoder)]
     if len(encoders) != 1:
         raise ValueError(
             f"{path} has {len(encoders)} Transformer encoders; expected one: `mnemic inspect {path}` shows its parts"

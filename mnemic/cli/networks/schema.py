@@ -1,7 +1,7 @@
 """List the options of a recipe from the signatures of its constructors."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeAlias
 
@@ -11,6 +11,7 @@ from mnemic.recipe import Recipe, join_words, kind_name, kind_of, parameters_of,
 MODEL_FACTS = {"width", "vocab", "max_length", "tables", "words", "hops", "spelled", "unseen", "classes"}
 MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
 SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
+GENERATOR_FACTS = {"encode_spec", "detector"}  # what it is a smaller one of
 TOKENIZER_FACTS = {"texts", "extra"}  # of a vocabulary that is learned
 LAYER_FACTS = {"layer", "depth"}  # the number of an attention's layer, and of layers
 OBJECTIVE_FACTS = {"teachers", "network", "shards", "batch"}
@@ -24,6 +25,7 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     """List the options of the kinds in ``recipe``: type, default and current value."""
     from mnemic import data, encode, memory, objectives, respond
     from mnemic.encode.masked_layer import MaskedLayer
+    from mnemic.models.replaced_token_model import TokenGenerator
     from mnemic.models.segment_model import SegmentModel
     from mnemic.models.segment_text_model import SegmentTextModel
     from mnemic.train.loop import TrainSettings
@@ -38,6 +40,9 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
         part_options += list_part_options("model.segments", segment_class, model["segments"], SEGMENT_FACTS, {})
     if "mass" in model:
         part_options += list_part_options("model.mass", MaskedLayer, model["mass"], MODEL_FACTS, {})
+    if "generator" in model:
+        hidden = MODEL_FACTS | GENERATOR_FACTS
+        part_options += list_part_options("model.generator", TokenGenerator, model["generator"], hidden, {})
     settings = vars(TrainSettings()) | recipe.get("train", {})
     # With a memory, an encoder makes one vector per text; without one, or with a memory that is
     # carried from segment to segment, one per token.
@@ -89,6 +94,13 @@ def nested_sections() -> dict[str, Callable[..., Any]]:
     return {"augment": Augmentation}
 
 
+def share_tables() -> dict[str, Iterable[str]]:
+    """Map the options that are tables of numbers to what these are the shares of."""
+    from mnemic.objectives.pretraining.views import VIEWS
+
+    return {"views": VIEWS}
+
+
 def list_kind_options(
     name: str, constructors: Constructors, spec: Spec, hidden: set[str], default: Spec | None = None
 ) -> Iterator[dict[str, Any]]:
@@ -109,12 +121,15 @@ def list_part_options(
     """List the options of a part; nested parts come last, with their own options."""
     parameters = {key: parameter for key, parameter in parameters_of(constructor).items() if key not in hidden}
     hints, defaults = type_hints_of(constructor), {**factory_defaults_of(constructor), **defaults}
-    inner = {key: table for key, table in nested_tables().items() if hints.get(key) is not float}  # no weight of a loss
-    sections = nested_sections()
+    number_types = (float, Mapping[str, float])  # the weight of a loss, or shares
+    inner = {key: table for key, table in nested_tables().items() if hints.get(key) not in number_types}
+    sections, shares = nested_sections(), share_tables()
     required = {key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
     for key, parameter in parameters.items():
         if key in sections and hints[key] == Mapping[str, Any]:
             yield from list_part_options(f"{name}.{key}", sections[key], spec.get(key, {}), set(), {})
+        elif key in shares and hints[key] == Mapping[str, float]:
+            yield from (build_option_row(f"{name}.{key}.{share}", float, spec.get(key, {})) for share in shares[key])
         elif key not in inner:
             option_row = build_option_row(f"{name}.{key}", hints[key], spec)
             yield option_row | ({} if key in required else {"default": defaults.get(key, parameter.default)})

@@ -10,7 +10,7 @@ from mnemic.cli.render.console import print_json, print_status, print_text
 from mnemic.cli.render.format import format_bytes, format_duration
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.vectors.describe import list_neighbors, print_neighbors
-from mnemic.recipe import ConfigError
+from mnemic.recipe import ConfigError, parse_assignment
 from mnemic.train.interrupt import defer_interrupts
 
 WIDTH_HELP = "Width of a vector: that of the network it is for."
@@ -20,12 +20,17 @@ DATA_HELP = "The documents: a .jsonl or .txt file, also .gz or .xz, or a folder 
 def train_word_vectors(
     data: Annotated[Path, opt.Option("--data PATH", DATA_HELP)],
     folder: Annotated[Path, opt.Option("--out DIR", "Folder for the vectors.")] = Path("runs/vectors"),
-    kind: Annotated[str, opt.Option("--kind KIND", "How to learn them: skip-gram.")] = "skip-gram",
+    kind: Annotated[
+        str, opt.Option("--kind KIND", "How: skip-gram, cbow, cbow-corrected, fasttext, glove or svd.")
+    ] = "skip-gram",
     width: Annotated[int | None, opt.Option("--width N", WIDTH_HELP, "300")] = None,
-    window: Annotated[int | None, opt.Option("--window N", "Words to either side that are predicted.", "5")] = None,
+    window: Annotated[int | None, opt.Option("--window N", "Words to either side that count.", "5, glove 10")] = None,
     negatives: Annotated[int | None, opt.Option("--negatives N", "Random words per predicted one.", "5")] = None,
     min_count: Annotated[int | None, opt.Option("--min-count N", "Rarer words have no vector.", "5")] = None,
-    epochs: Annotated[int | None, opt.Option("--epochs N", "How often the documents are read.", "5")] = None,
+    epochs: Annotated[int | None, opt.Option("--epochs N", "How often the documents are read.", "5, glove 25")] = None,
+    sets: Annotated[
+        list[str] | None, opt.Option("--set KEY=VALUE", "Another option of the kind, such as hierarchical=true.")
+    ] = None,
     documents: Annotated[int, opt.Option("--documents N", "Only the first N documents.", "all")] = 0,
     field: Annotated[str, opt.Option("--field NAME", "The text in a line of .jsonl.")] = "text",
     seed: opt.Seed = 0,
@@ -47,6 +52,7 @@ def train_word_vectors(
         raise ConfigError(f"{folder} has word vectors already; give another --out, or --fresh to replace them")
     options = {"width": width, "window": window, "negatives": negatives, "min_count": min_count, "epochs": epochs}
     spec: dict[str, Any] = {"kind": kind} | {name: value for name, value in options.items() if value is not None}
+    spec |= dict(parse_assignment(text) for text in sets or [])
     corpus, start_time = Corpus.from_paths([data], field=field), time.monotonic()
     with defer_interrupts() as is_interrupted, ProgressBars("words") as bars:
 

@@ -3,6 +3,7 @@
 Shapes: r sequences of the dataset, t tokens of all of them, b batch, n tokens, v vocabulary.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, sqrt
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from mnemic.data.batches import TensorDataset, locate_tokens, ordinary_ids_of
 from mnemic.data.corpora.sequence_folder import SequenceArrays
+from mnemic.data.corpora.word_keys import find_rare_words, find_rows, key_words
 from mnemic.text import SubwordTokenizer
 
 MAX_RESIDENT_BYTES = 4 * 2**30  # larger token arrays stay on the disk, whatever the device
@@ -35,6 +37,8 @@ class CorpusBatch(NamedTuple):
     mask_id: Tensor  # the id of [MASK]
     ordinary_ids: Tensor  # v, the ids of ordinary tokens, for random replacement
     max_tokens: int = 0  # bound on tokens that are not padding; 0: unknown
+    note_rows: Tensor | None = None  # b n, the number of each token's rare word; -1: it is in none
+    num_notes: int = 0  # rare words of the corpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +63,7 @@ class CorpusDataset(TensorDataset):
     ordinary_ids: Tensor
     pad_id: int
     copies: int = 0
+    rare_keys: Tensor | None = None  # of rare words, sorted
 
     def __len__(self) -> int:
         return len(self.next_sentence_labels)
@@ -108,17 +113,24 @@ class CorpusDataset(TensorDataset):
         column = torch.arange(mask.shape[1], device=rows.device)
         packed = self.read_tokens(positions)
         tokens = (packed >> 1).masked_fill(~mask, self.pad_id)
+        word_starts = (packed & 1).bool() | ~mask
+        unmaskable = torch.isin(tokens, self.special_ids) | ~mask
+        note_rows = None
+        if self.rare_keys is not None:
+            note_rows = find_rows(key_words(tokens, word_starts), self.rare_keys).masked_fill(unmaskable, -1)
         return CorpusBatch(
             tokens=tokens,
             mask=mask,
             segments=((column >= self.second_starts[rows].unsqueeze(1)) & mask).long(),
-            word_starts=(packed & 1).bool() | ~mask,
-            unmaskable=torch.isin(tokens, self.special_ids) | ~mask,
+            word_starts=word_starts,
+            unmaskable=unmaskable,
             next_sentence_labels=self.next_sentence_labels[rows].long(),
             mask_seeds=self.draw_mask_seeds(rows, uniforms),
             mask_id=self.mask_id,
             ordinary_ids=self.ordinary_ids,
             max_tokens=0 if compact or max_length else self.max_batch_tokens(len(rows)),
+            note_rows=note_rows,
+            num_notes=0 if self.rare_keys is None else len(self.rare_keys),
         )
 
     def read_tokens(self, positions: Tensor) -> Tensor:
@@ -136,19 +148,31 @@ class CorpusDataset(TensorDataset):
         return rows * self.copies + integers[:, 0] * self.copies // 2**UNIFORM_BITS
 
 
-def make_corpus_dataset(sequences: SequenceArrays, tokenizer: SubwordTokenizer, *, copies: int = 0) -> CorpusDataset:
-    """Make a dataset of stored sequences, on the CPU."""
+def make_corpus_dataset(
+    sequences: SequenceArrays, tokenizer: SubwordTokenizer, *, copies: int = 0, rare_words: Sequence[int] = ()
+) -> CorpusDataset:
+    """Make a dataset of stored sequences, on the CPU.
+
+    ``rare_words`` are the least and the largest number of times that words with a note occur.
+    """
     signed_dtype = np.dtype(f"<i{sequences.tokens.dtype.itemsize}")
     offsets = np.zeros(len(sequences.lengths) + 1, dtype=np.int64)
     np.cumsum(sequences.lengths, out=offsets[1:])
+    special_ids = torch.tensor(sorted(tokenizer.special_ids))
+    rare_keys = None
+    if rare_words:
+        min_count, max_count = rare_words
+        bounds = {"min_count": min_count, "max_count": max_count}
+        rare_keys = find_rare_words(sequences.tokens, sequences.lengths, special_ids, **bounds)
     return CorpusDataset(
         tokens=torch.from_numpy(sequences.tokens.view(signed_dtype)),
         offsets=torch.from_numpy(offsets),
         second_starts=torch.from_numpy(sequences.seconds),
         next_sentence_labels=torch.from_numpy(sequences.follows),
-        special_ids=torch.tensor(sorted(tokenizer.special_ids)),
+        special_ids=special_ids,
         mask_id=torch.tensor(tokenizer.mask),
         ordinary_ids=ordinary_ids_of(tokenizer),
         pad_id=tokenizer.pad,
         copies=copies,
+        rare_keys=rare_keys,
     )

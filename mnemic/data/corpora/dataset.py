@@ -25,11 +25,15 @@ from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS, load_stored_tokeni
 from mnemic.recipe import ConfigError, build, kind_of
 from mnemic.recipe.migrate import migrate_recipe
 from mnemic.text import SubwordTokenizer, Tokenizer
-from mnemic.text.tokenizers.word_starts import find_chinese_words
+from mnemic.text.tokenizers.word_starts import find_capitalized_runs, find_chinese_words
 from mnemic.text.windows import Truncation
 
 SPLIT_OPTIONS = ("train_file", "validation_file", "test_file", "validation", "field")  # which documents are in a split
-WORD_FINDERS: dict[str, WordFinder | None] = {"text": None, "chinese": find_chinese_words}
+WORD_FINDERS: dict[str, WordFinder | None] = {
+    "text": None,
+    "chinese": find_chinese_words,
+    "entities": find_capitalized_runs,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +42,9 @@ class CorpusFiles(DocumentFiles):
 
     ``cache`` is a folder for the sequences, which are then made once; without it they are made each
     time. Such a folder can itself be ``folder``. ``words`` says what a word is for whole-word
-    masking and ``copies`` how many masks each sequence has (0: always new ones). ``overlap`` and
-    ``truncation`` are for long texts at prediction.
+    masking and ``copies`` how many masks each sequence has (0: always new ones). ``rare_words`` are
+    the least and the largest number of times that words with a note occur in training. ``overlap``
+    and ``truncation`` are for long texts at prediction.
     """
 
     layout: ClassVar[Layout] = "windows"
@@ -53,8 +58,9 @@ class CorpusFiles(DocumentFiles):
     )
     format: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {"kind": "full-sentences"})
     length: int = 128
-    words: Literal["text", "chinese"] = "text"
+    words: Literal["text", "chinese", "entities"] = "text"
     copies: int = 0
+    rare_words: list[int] = dataclasses.field(default_factory=list)
     cache: str = ""
     overlap: int = 32
     truncation: Truncation = "windows"
@@ -62,13 +68,18 @@ class CorpusFiles(DocumentFiles):
     def __post_init__(self) -> None:
         if self.copies < 0:
             raise ConfigError(f"data.copies is 0 (always new masks) or more, not {self.copies}")
+        if len(self.rare_words) not in (0, 2):
+            raise ConfigError(f"data.rare_words are two numbers, such as [5, 50], or none, not {self.rare_words}")
         build(FORMATS, self.format)
 
     def load(self) -> LoadedData[CorpusDataset]:
         """Load or make the sequences of all splits."""
         _, tokenizer, splits = self.load_sequences()
         train, validation, test = (
-            make_corpus_dataset(splits[split], tokenizer, copies=self.copies) for split in SPLITS
+            make_corpus_dataset(
+                splits[split], tokenizer, copies=self.copies, rare_words=self.rare_words if split == "train" else ()
+            )
+            for split in SPLITS
         )
         if not len(train):
             raise CorpusError(f"there is nothing to learn from in {self.folder}: no text, no token")

@@ -4,8 +4,8 @@ Contract: ``format(documents, max_tokens, generator) → plans``. A document is 
 offsets of its sentence ends; a format never sees the tokens themselves. A sequence has at most
 ``max_tokens`` tokens: [CLS], then each span followed by [SEP]. Every token of every document is in
 exactly one sequence, in order; only the second segment of a false pair is a copy. A sentence that
-does not fit is cut into pieces that do, and no token is dropped. The four kinds are those that Liu
-et al. 2019 (RoBERTa) compare in section 4.2.
+does not fit is cut into pieces that do, and no token is dropped. Four kinds are those that Liu et
+al. 2019 (RoBERTa) compare in section 4.2; the fifth is ALBERT's.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ class SequencePlan(NamedTuple):
 
     spans: tuple[DocumentSpan, ...]
     segments: tuple[int, ...]  # the token type of each span
-    follows: int  # 1: the second segment follows the first; 0: it does not; IGNORE: no target
+    follows: int  # 1: the second segment follows the first; 0: it does not, or is before it; IGNORE: no target
 
 
 class SequenceFormat(Protocol):
@@ -123,8 +123,7 @@ class SegmentPair:
     short: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.short <= 1:
-            raise ConfigError(f"segment-pair.short is a share from 0 to 1, not {self.short}")
+        check_short("segment-pair", self.short)
 
     def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
         """Plan the pairs of all documents."""
@@ -151,6 +150,40 @@ class SentencePair:
         return PairBuilder(documents, max_tokens, generator, max_sentences=1).make_plans(
             lambda: max_tokens - NUM_PAIR_TOKENS
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentOrder:
+    """Two consecutive segments of one document, half of them swapped: sentence order (ALBERT).
+
+    Lan et al. 2020 (arXiv:1909.11942), section 3.1. Pairs are those of ``segment-pair``, cut to
+    length before half of them are swapped, so that lengths do not say which. A pair in order
+    follows (1), a swapped one does not (0). A single last sentence stays alone, without a target.
+    """
+
+    short: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_short("segment-order", self.short)
+
+    def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
+        """Plan the pairs of each document, then swap half of them."""
+        check_max_tokens("segment-order", max_tokens, 5)
+        in_order = SegmentPair(short=self.short)
+        plans = []
+        for number, document in enumerate(documents):
+            for plan in in_order([document], max_tokens, generator):
+                spans = [span._replace(document=number) for span in plan.spans]
+                is_swapped = len(spans) > 1 and generator.random() < 0.5
+                follows = IGNORE if len(spans) == 1 else int(not is_swapped)
+                plans.append(SequencePlan(tuple(spans[::-1] if is_swapped else spans), plan.segments, follows))
+        return plans
+
+
+def check_short(kind: str, short: float) -> None:
+    """Raise a ConfigError unless the share of short pairs is a share."""
+    if not 0 <= short <= 1:
+        raise ConfigError(f"{kind}.short is a share from 0 to 1, not {short}")
 
 
 class PairBuilder:
@@ -240,6 +273,7 @@ def find_segment_end(
 
 FORMATS: dict[str, Callable[..., SequenceFormat]] = {
     "segment-pair": SegmentPair,
+    "segment-order": SegmentOrder,
     "sentence-pair": SentencePair,
     "full-sentences": FullSentences,
     "doc-sentences": DocSentences,

@@ -7,7 +7,8 @@ The sequences of a split are four plain little-endian arrays, so any size is rea
     seconds    per sequence: where its second segment starts; its length if there is none
     follows    per sequence: 1, 0 or IGNORE, the target of next-sentence prediction
 
-``corpus.json`` says what they were made of, ``tokenizer.json`` holds the tokenizer.
+``corpus.json`` says what they were made of, ``tokenizer.json`` holds the tokenizer. A folder can be
+packed (``packed_folder``).
 """
 
 import json
@@ -21,10 +22,10 @@ import numpy as np
 
 from mnemic.data.contract import Split
 from mnemic.data.corpora.make_sequences import PretrainingSequence
+from mnemic.data.corpora.packed_folder import DIGESTS, METADATA_FILE, unpack_array
 from mnemic.data.corpora.read_documents import CorpusError
 from mnemic.text import SubwordTokenizer, load_subword_tokenizer
 
-METADATA_FILE = "corpus.json"
 ARRAYS = {"tokens": "", "lengths": "<i4", "seconds": "<i4", "follows": "|i1"}
 MAX_16_BIT_VOCAB = 2**15  # a vocabulary up to this size has tokens of two bytes
 
@@ -83,11 +84,11 @@ class SequenceFolderWriter:
 
 
 def load_sequence_folder(folder: Path) -> SequenceFolder:
-    """Load a folder of sequences, memory-mapped."""
+    """Load a folder of sequences, memory-mapped; a packed one is read into memory."""
     try:
         description = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
-        metadata, lengths = description["about"], description["lengths"]
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
+        metadata, lengths, digests = description["about"], description["lengths"], description.get(DIGESTS)
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise CorpusError(f"{folder} holds no sequences: {error}; remove it, or name another folder") from error
     tokenizer = load_subword_tokenizer(folder)
     if tokenizer is None:
@@ -95,10 +96,13 @@ def load_sequence_folder(folder: Path) -> SequenceFolder:
     dtype = token_dtype(len(tokenizer))
     splits: dict[Split, SequenceArrays] = {}
     for split, sizes in lengths.items():
-        arrays = {
-            name: map_array(folder / f"{split}.{name}.bin", array_dtype or dtype)
-            for name, array_dtype in ARRAYS.items()
-        }
+        arrays = {}
+        for name, array_dtype in ARRAYS.items():
+            path = folder / f"{split}.{name}.bin"
+            if digests is None:
+                arrays[name] = map_array(path, array_dtype or dtype)
+            else:
+                arrays[name] = unpack_array(path, array_dtype or dtype, sizes[name], digests.get(path.name))
         if {name: len(array) for name, array in arrays.items()} != sizes:
             raise CorpusError(f"files in {folder} are not as long as they were; remove the folder")
         splits[split] = SequenceArrays(**arrays)

@@ -49,6 +49,7 @@ class GeneratedCopies(DataSource):
     response: ClassVar[str] = "next-token"
     objectives: ClassVar[Names] = ("next-token",)
     context: ClassVar[int] = 0
+    stream: ClassVar[bool] = False
     length: int = 256
     min_length: int = 0
     symbols: int = 127

@@ -60,7 +60,8 @@ class DistanceAwareAttention(DistanceAttention):
 
         One value per distance is computed, and looked up.
         """
-        distances = torch.arange(num_context - 1, -num_queries, -1, device=self.weight.device).abs()  # m+n-1
+        num_distances = max(num_context + num_queries - 1, 0)
+        distances = (num_context - 1 - torch.arange(num_distances, device=self.weight.device)).abs()  # m+n-1
         weighted = self.weight.unsqueeze(1) * distances  # h m+n-1
         if self.shape is None:
             factors = FIXED_FUNCTIONS[self.function](weighted)

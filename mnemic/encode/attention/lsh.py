@@ -162,8 +162,8 @@ class LSHAttention(nn.Module):
     ) -> Tensor:
         """Attend within the windows of each round and combine the rounds, b h m c."""
         length = query.shape[2]
-        chunk = min(self.chunk, length)
-        num_filler = -length % chunk
+        chunk = max(min(self.chunk, length), 1)
+        num_filler = -length % chunk if length else chunk
         query, keys, values = (nn.functional.pad(x, (0, 0, 0, num_filler)).unsqueeze(2) for x in (query, keys, values))
         buckets = nn.functional.pad(buckets, (0, num_filler), value=torch.iinfo(buckets.dtype).max)
         is_real = nn.functional.pad(is_real, (0, num_filler))

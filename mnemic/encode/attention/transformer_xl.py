@@ -64,10 +64,30 @@ class TransformerXLAttention(nn.Module):
 
     def attend(self, x: Tensor, key_values: KeyValues, mask: Tensor | CausalMask) -> Tensor:
         """Attend from ``x`` to keys and values that were computed before."""
-        query, (keys, values) = self.project.project_query(x), key_values
+        return self.attend_heads(self.project.project_query(x), key_values, mask)
+
+    def attend_heads(
+        self,
+        query: Tensor,
+        key_values: KeyValues,
+        mask: Tensor | CausalMask,
+        *,
+        positions: Tensor | None = None,
+        extra_scores: Tensor | None = None,
+    ) -> Tensor:
+        """Attend from the queries of all heads, b h n c, to keys and values.
+
+        ``positions`` b n are those of the queries among the keys; without them they are the last
+        ones. ``extra_scores`` b h n m are added to those of content and distance.
+        """
+        keys, values = key_values
         content_query = query + self.content_bias  # b h n c
-        scores = self.distance_scores(query, keys.shape[2], is_causal=isinstance(mask, CausalMask))  # b h n m
-        mask = to_dense_mask(mask, x.shape[1])
+        if positions is None:
+            scores = self.distance_scores(query, keys.shape[2], is_causal=isinstance(mask, CausalMask))  # b h n m
+        else:
+            scores = self.distance_scores_at(query, keys.shape[2], positions)
+        scores = scores if extra_scores is None else scores + extra_scores
+        mask = to_dense_mask(mask, query.shape[2])
         has_visible = mask.any(-1, keepdim=True)  # b h n 1
         dropout = self.dropout if self.training else 0.0
         # A row without visible positions would be NaN: unmask it, zero it after.
@@ -94,14 +114,24 @@ class TransformerXLAttention(nn.Module):
 
         With ``is_causal`` those of later positions mean nothing.
         """
-        num_queries = query.shape[2]
-        nearest = 0 if is_causal else 1 - num_queries  # the first query and the last key
-        distances = torch.arange(num_keys - 1, nearest - 1, -1, device=query.device)  # w
+        nearest = 0 if is_causal else 1 - query.shape[2]  # the first query and the last key
+        distances = num_keys - 1 - torch.arange(max(num_keys - nearest, 0), device=query.device)  # w
+        return align_distances(self.score_distances(query, distances))[..., :num_keys]
+
+    def distance_scores_at(self, query: Tensor, num_keys: int, positions: Tensor) -> Tensor:
+        """As ``distance_scores``, for queries at any ``positions`` among the keys, b n."""
+        keys = torch.arange(num_keys, device=query.device)  # m
+        distances = torch.arange(num_keys - 1, -num_keys, -1, device=query.device)  # w, of all pairs
+        columns = num_keys - 1 - (positions.unsqueeze(-1) - keys)  # b n m
+        scores = self.score_distances(query, distances)  # b h n w
+        return scores.gather(-1, columns.unsqueeze(1).expand(-1, scores.shape[1], -1, -1))
+
+    def score_distances(self, query: Tensor, distances: Tensor) -> Tensor:
+        """Score each query (b h n c) at each distance (w): b h n w."""
         vectors = encode_distances(distances, self.width, self.clamp, self.distance.weight.dtype)  # w d
         vectors = nn.functional.dropout(vectors, self.dropout, training=self.training)
         keys = self.project.split_heads(self.distance(vectors).unsqueeze(0))  # 1 h w c
-        scores = (query + self.distance_bias) @ keys.mT * query.shape[-1] ** -0.5  # b h n w
-        return align_distances(scores)[..., :num_keys]
+        return (query + self.distance_bias) @ keys.mT * query.shape[-1] ** -0.5
 
 
 def encode_distances(distances: Tensor, width: int, clamp: int, dtype: torch.dtype) -> Tensor:

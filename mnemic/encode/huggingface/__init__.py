@@ -1,4 +1,4 @@
-"""Read and write Hugging Face folders: BERT and MiniLM, RoBERTa, DistilBERT, ELECTRA, ALBERT.
+"""Read and write Hugging Face folders: BERT, RoBERTa, DistilBERT, ELECTRA, ALBERT, XLNet.
 
 ``load_encoder(folder)`` returns a ``Pretrained``; ``save_encoder(folder, pretrained)`` writes one.
 """

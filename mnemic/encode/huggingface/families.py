@@ -19,6 +19,7 @@ class Family(NamedTuple):
     defaults: Mapping[str, Any]  # of sizes that an old config.json may lack
     pooler: str | None = "pooler.dense"
     pad_id: int = 0
+    has_positions: bool = True  # a table of them
     has_position_offset: bool = False  # positions start after the padding id (RoBERTa)
     head_names: Mapping[str, str] = {}  # of pre-training heads, as ``weight_names``
     # The classes with a masked-LM head, and with a next-sentence head too.
@@ -93,6 +94,24 @@ ALBERT_LAYER = map_layer_names(
     "encoder.albert_layer_groups.{}.albert_layers.0", "attention.query", "attention.key", "attention.value",
     "attention.dense", "attention.LayerNorm", "ffn", "ffn_output", "full_layer_layer_norm",
 )  # fmt: skip
+XLNET_ATTENTION = ".rel_attn."
+XLNET_LAYER = {
+    f"stack.blocks.{{}}.{weight}": f"layer.{{}}.{name}"
+    for weight, name in {
+        "attention.project.query.weight": "rel_attn.q", "attention.project.key.weight": "rel_attn.k",
+        "attention.project.value.weight": "rel_attn.v", "attention.project.out.weight": "rel_attn.o",
+        "attention.distance.weight": "rel_attn.r", "attention.content_bias": "rel_attn.r_w_bias",
+        "attention.distance_bias": "rel_attn.r_r_bias", "segments.bias": "rel_attn.r_s_bias",
+        "segments.vectors": "rel_attn.seg_embed", "around_attention.norm": "rel_attn.layer_norm",
+        "feed.widen": "ff.layer_1", "feed.narrow": "ff.layer_2", "around_feed.norm": "ff.layer_norm",
+    }.items()
+}  # fmt: skip
+XLNET_SIZES = {
+    "vocab": "vocab_size", "width": "d_model", "depth": "n_layer", "heads": "n_head", "inner": "d_inner",
+    "activation": "ff_activation", "epsilon": "layer_norm_eps", "attention_dropout": "dropout",
+    "dropout": "dropout", "clamp": "clamp_len",
+}  # fmt: skip
+XLNET_DEFAULTS = DEFAULTS | {"clamp": 0, "length": 512, "is_two_stream": True}
 ELECTRA_WIDEN = {"embeddings.widen": "embeddings_project"}
 ALBERT_WIDEN = {"embeddings.widen": "encoder.embedding_hidden_mapping_in"}
 ALBERT_DEFAULTS = {"activation": "gelu_new", "dropout": 0.0, "attention_dropout": 0.0, "narrow": 128, "groups": 1}
@@ -102,6 +121,12 @@ BERT_HEADS = {
     "vocabulary.norm": "cls.predictions.transform.LayerNorm",
     "vocabulary.bias": "cls.predictions.bias",
     "follows.score": "cls.seq_relationship",
+}
+ALBERT_HEADS = {
+    "vocabulary.dense": "predictions.dense",
+    "vocabulary.norm": "predictions.LayerNorm",
+    "vocabulary.bias": "predictions.bias",
+    "follows.score": "sop_classifier.classifier",
 }
 
 FAMILIES = {
@@ -128,7 +153,15 @@ FAMILIES = {
         "AlbertModel", "albert",
         SIZES | {"narrow": "embedding_size", "groups": "num_hidden_groups"},
         EMBEDDINGS | ALBERT_WIDEN | ALBERT_LAYER, DEFAULTS | ALBERT_DEFAULTS, pooler="pooler",
+        head_names=ALBERT_HEADS, masked_lm_classes=("AlbertForMaskedLM", "AlbertForPreTraining"),
         classifier=("albert.pooler", "classifier"),
+    ),
+    "xlnet": Family(
+        "XLNetModel", "transformer", XLNET_SIZES,
+        {"embeddings.tokens": "word_embedding.weight", "stack.query_start": "mask_emb"} | XLNET_LAYER,
+        XLNET_DEFAULTS, pooler=None, pad_id=5, has_positions=False, head_names={"bias": "lm_loss.bias"},
+        masked_lm_classes=("XLNetLMHeadModel", "XLNetLMHeadModel"),
+        classifier=("sequence_summary.summary", "logits_proj"), has_tanh_classifier=False,
     ),
 }  # fmt: skip
 

@@ -47,6 +47,16 @@ def rename_span_head(ends: nn.Linear, none: nn.Linear, family: Family) -> dict[s
     }
 
 
+def rename_discriminator_head(dense: nn.Linear, score: nn.Linear) -> dict[str, Tensor]:
+    """Write the head of replaced tokens under ELECTRA's names."""
+    layers = {"dense": dense, "dense_prediction": score}
+    return {
+        f"discriminator_predictions.{name}.{kind}": weight.detach()
+        for name, layer in layers.items()
+        for kind, weight in layer.named_parameters()
+    }
+
+
 def read_class_head(
     weights: Mapping[str, Tensor], pooler: Pooler | None, family: Family, folder: Path
 ) -> dict[str, Tensor]:

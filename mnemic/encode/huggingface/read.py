@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mnemic.encode.huggingface.families import FAMILIES, Family, huggingface_name
 from mnemic.encode.huggingface.shape import build_encoder, count_offset_rows, number_unique_blocks, shape_from_config
+from mnemic.encode.huggingface.xlnet import flatten_heads
 from mnemic.encode.pooler import Pooler
 from mnemic.encode.transformer import TransformerEncoder
 from mnemic.files import read_json
@@ -35,7 +36,7 @@ class Pretrained(NamedTuple):
 
 
 def load_encoder(folder: str | Path) -> Pretrained:
-    """Load a BERT, RoBERTa, DistilBERT, ELECTRA or ALBERT folder; weights become float32.
+    """Load a BERT, RoBERTa, DistilBERT, ELECTRA, ALBERT or XLNet folder, as float32.
 
     It needs config.json and model.safetensors (or its index and shards); the tokenizer comes from
     tokenizer.json or vocab.txt and is None where there is neither. Weights that the encoder does
@@ -51,6 +52,8 @@ def load_encoder(folder: str | Path) -> Pretrained:
     shape = shape_from_config(config, folder / CONFIG_FILE)
     family = FAMILIES[config["model_type"]]
     weights = normalize_names(read_weights(folder), family)
+    if shape.is_two_stream:
+        weights = flatten_heads(weights)
     if POSITION_TABLE in weights:
         weights[POSITION_TABLE] = weights[POSITION_TABLE][count_offset_rows(config, family) :]
     with torch.device("meta"):  # shapes without values: nothing is believed before it is compared

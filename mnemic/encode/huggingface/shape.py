@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from mnemic.encode.attention import FullAttention
-from mnemic.encode.embeddings import FactorizedEmbeddings
+from mnemic.encode.embeddings import Embeddings, FactorizedEmbeddings
 from mnemic.encode.huggingface.families import ACTIVATIONS, FAMILIES, Family
-from mnemic.encode.positions import LearnedPositions
+from mnemic.encode.positions import LearnedPositions, NoPositions
 from mnemic.encode.stacks.block import ACTIVATIONS as OURS
+from mnemic.encode.stacks.two_stream import TwoStreamStack
 from mnemic.encode.transformer import TransformerEncoder
 from mnemic.recipe import join_words
 from mnemic.recipe.bounds import MAX_NUMBER, MAX_REPEATS
@@ -31,6 +32,8 @@ class EncoderShape(NamedTuple):
     attention_dropout: float
     narrow: int = 0  # width of factorized embeddings; 0: not factorized
     groups: int = 0  # different layers; 0: no layers share weights
+    is_two_stream: bool = False  # XLNet: relative distances and segments
+    clamp: int = 0  # the largest distance of these; 0: none
 
 
 # Keys of config.json that would change the computation → their supported values.
@@ -39,6 +42,8 @@ SUPPORTED_VALUES: Mapping[str, tuple[Any, ...]] = {
     "is_decoder": (False, None),
     "add_cross_attention": (False, None),
     "inner_group_num": (1, None),
+    "attn_type": ("bi", None),
+    "bi_data": (False, None),
 }
 
 
@@ -63,11 +68,13 @@ def shape_from_config(config: Mapping[str, Any], path: object) -> EncoderShape:
         expected = EncoderShape.__annotations__[size]
         if not isinstance(sizes[size], (int, float) if expected is float else expected):
             raise ValueError(f"{path}: {key} is {sizes[size]!r}; expected {expected.__name__}")
-        if expected is int:
+        if expected is int and not (size == "clamp" and sizes[size] == -1):
             check_size(sizes[size], size, f"{path}: {key}")
     if sizes["activation"] not in ACTIVATIONS:
         raise ValueError(f"{path} has the activation {sizes['activation']!r}; known are {join_words(ACTIVATIONS)}")
     sizes["activation"] = ACTIVATIONS[sizes["activation"]]
+    if sizes.get("clamp") == -1:  # none
+        sizes["clamp"] = 0
     sizes["length"] -= count_offset_rows(config, family)
     if sizes["length"] < 1:
         raise ValueError(f"{path}: {family.sizes['length']} is too small for pad_token_id {config['pad_token_id']}")
@@ -78,7 +85,7 @@ def shape_from_config(config: Mapping[str, Any], path: object) -> EncoderShape:
 
 def check_size(value: int, size: str, name: str) -> None:
     """Raise a ValueError unless a size of config.json is one that a model can have."""
-    low = 0 if size in ("segments", "narrow", "groups") else 1
+    low = 0 if size in ("segments", "narrow", "groups", "clamp") else 1
     high = MAX_REPEATS if size in ("depth", "groups") else MAX_NUMBER
     if isinstance(value, bool) or not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; expected a whole number from {low} to {high:,}")
@@ -96,10 +103,12 @@ def config_from_shape(shape: EncoderShape, kind: str, pad_id: int) -> dict[str, 
         "segments": shape.segments or 1,
         "narrow": shape.narrow or shape.width,
         "groups": shape.groups or shape.depth,
+        "clamp": shape.clamp or -1,
     }
     config: dict[str, Any] = {"model_type": kind, "pad_token_id": pad_id}
     config |= {key: sizes[size] for size, key in family.sizes.items()}
-    config["max_position_embeddings"] += count_offset_rows(config, family)
+    if family.has_positions:
+        config["max_position_embeddings"] += count_offset_rows(config, family)
     return config
 
 
@@ -118,6 +127,8 @@ def build_encoder(shape: EncoderShape) -> TransformerEncoder:
 
 def encoder_options(shape: EncoderShape) -> dict[str, Any]:
     """Return the encoder's ``embeddings`` and ``stack`` as in a recipe."""
+    if shape.is_two_stream:
+        return two_stream_options(shape)
     embeddings: dict[str, Any] = {
         "kind": "sum",
         "segments": shape.segments,
@@ -142,8 +153,55 @@ def encoder_options(shape: EncoderShape) -> dict[str, Any]:
     return {"embeddings": embeddings, "stack": stack}
 
 
+def two_stream_options(shape: EncoderShape) -> dict[str, Any]:
+    """Return ``embeddings`` and ``stack`` of an XLNet as in a recipe."""
+    embeddings = {"kind": "sum", "norm": False, "positions": {"kind": "none"}, "dropout": float(shape.dropout)}
+    stack = {
+        "kind": "two-stream",
+        "norm": "post",
+        "depth": shape.depth,
+        "inner": shape.inner,
+        "epsilon": float(shape.epsilon),
+        "activation": shape.activation,
+        "dropout": float(shape.dropout),
+        "heads": shape.heads,
+        "attention_dropout": float(shape.attention_dropout),
+        "clamp": shape.clamp,
+    }
+    return {"embeddings": embeddings, "stack": stack}
+
+
+def shape_of_two_stream(encoder: TransformerEncoder) -> EncoderShape:
+    """Return the sizes of an XLNet; ValueError if its embeddings or norms are others."""
+    embeddings: Any = encoder.embeddings
+    stack: Any = encoder.stack
+    block = stack.blocks[0]
+    is_plain = isinstance(embeddings, Embeddings) and not isinstance(embeddings.norm, nn.LayerNorm)
+    if not is_plain or embeddings.segments is not None or not isinstance(embeddings.positions, NoPositions):
+        raise ValueError("Hugging Face has no model like this encoder: its embeddings are more than vectors of tokens")
+    if embeddings.scale != 1.0 or block.around_attention.is_pre_norm:
+        raise ValueError("Hugging Face has no XLNet with scaled embeddings, or norms before its layers")
+    return EncoderShape(
+        vocab=embeddings.tokens.shape[0],
+        width=encoder.width,
+        depth=len(stack.blocks),
+        heads=block.attention.heads,
+        inner=block.feed.widen.weight.shape[0],
+        length=FAMILIES["xlnet"].defaults["length"],
+        segments=stack.num_segments,
+        activation=next(n for n, function in OURS.items() if function is block.feed.activation),
+        epsilon=block.around_attention.norm.eps,
+        dropout=block.around_attention.dropout.p,
+        attention_dropout=block.attention.dropout,
+        is_two_stream=True,
+        clamp=block.attention.clamp,
+    )
+
+
 def shape_of_encoder(encoder: TransformerEncoder) -> EncoderShape:
     """Return the sizes of an encoder; ValueError if no family has such a model."""
+    if isinstance(encoder.stack, TwoStreamStack):
+        return shape_of_two_stream(encoder)
     embeddings: Any = encoder.embeddings
     inner_embeddings: Any = embeddings.narrow if isinstance(embeddings, FactorizedEmbeddings) else embeddings
     blocks: list[Any] = list(encoder.stack.blocks)

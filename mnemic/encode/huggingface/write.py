@@ -20,6 +20,7 @@ from mnemic.encode.huggingface.shape import (
     number_unique_blocks,
     shape_of_encoder,
 )
+from mnemic.encode.huggingface.xlnet import split_heads
 from mnemic.encode.transformer import TransformerEncoder
 from mnemic.files import write_text
 from mnemic.recipe import join_words
@@ -77,7 +78,9 @@ def find_missing_features(name: str, shape: EncoderShape) -> list[str]:
         "factorised embeddings": not shape.narrow or "narrow" in sizes,
         "embeddings of the full width": bool(shape.narrow) or name != "albert",
         "shared layers": not shape.groups or "groups" in sizes,
-        "segments": not shape.segments or "segments" in sizes,
+        "segments": shape.is_two_stream or not shape.segments or "segments" in sizes,
+        "two streams": not shape.is_two_stream or name == "xlnet",
+        "absolute positions": shape.is_two_stream or name != "xlnet",
         f"epsilon of {shape.epsilon:g}": shape.epsilon == DISTILBERT_EPSILON or "epsilon" in sizes,
     }
     return [feature for feature, is_available in features.items() if not is_available]
@@ -107,10 +110,13 @@ def collect_weights(pretrained: Pretrained, shape: EncoderShape, offset_rows: in
         huggingface_name(name, family, numbers): weight.detach().to("cpu", torch.float32, copy=True).contiguous()
         for name, weight in iterate_unique_weights(encoder)
     }
-    table = trunk[POSITION_TABLE]
-    trunk[POSITION_TABLE] = torch.cat([table.new_zeros(offset_rows, table.shape[1]), table])
-    if not shape.segments and "segments" in family.sizes:
-        trunk[SEGMENT_TABLE] = table.new_zeros(1, table.shape[1])
+    if family.has_positions:
+        table = trunk[POSITION_TABLE]
+        trunk[POSITION_TABLE] = torch.cat([table.new_zeros(offset_rows, table.shape[1]), table])
+        if not shape.segments and "segments" in family.sizes:
+            trunk[SEGMENT_TABLE] = table.new_zeros(1, table.shape[1])
+    if shape.is_two_stream:
+        trunk = split_heads(trunk, shape.heads)
     if pretrained.pooler is not None and family.pooler:
         for name, weight in pretrained.pooler.dense.named_parameters():
             trunk[f"{family.pooler}.{name}"] = weight.detach().cpu().float().contiguous()

@@ -5,6 +5,10 @@ An encoder has ``forward(x, mask, context=None)``, b n d → b n d, zeros at pad
 ``forward(x, mask, cache=None)`` and ``empty_cache``; it returns states and the extended cache. One
 that ``supports_context`` takes a ``StackContext`` in place of a cache, and returns the inputs of
 its layers.
+
+An encoder may have ``takes_segments``: its ``forward`` takes ``segments`` b n, of ``num_segments``
+kinds, in place of embeddings of them. One that ``reads_in_order`` has ``predict``, with a
+``FactorizationOrder``.
 """
 
 from collections.abc import Callable
@@ -17,12 +21,15 @@ from mnemic.encode.stacks.decoder import DecoderOutput, DecoderStack, KeyValueCa
 from mnemic.encode.stacks.encoder import EncoderStack, min_length, real_token_mask
 from mnemic.encode.stacks.reversible import ReversibleDecoder, ReversibleStack
 from mnemic.encode.stacks.star import StarStack
+from mnemic.encode.stacks.two_stream import FactorizationOrder as FactorizationOrder
+from mnemic.encode.stacks.two_stream import TwoStreamStack
 
 STACKS: dict[str, Callable[..., nn.Module]] = {
     "binary-tree": BinaryTreeStack,
     "encoder": EncoderStack,
     "reversible": ReversibleStack,
     "star": StarStack,
+    "two-stream": TwoStreamStack,
 }
 DECODERS: dict[str, Callable[..., nn.Module]] = {
     "binary-tree": BinaryTreeDecoder,

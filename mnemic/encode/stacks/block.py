@@ -77,13 +77,13 @@ class EncoderBlock(nn.Module):
         x = self.around_attention.add_and_norm(x, self.attention(context[:, -x.shape[1] :], context, mask))
         return self.around_feed.add_and_norm(x, self.feed(self.around_feed.pre_norm(x)))
 
-    def attention_scores(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Return the attention scores of this layer, b h n n; -inf where hidden.
+    def attention_scores(self, x: Tensor, mask: Tensor, prefix: Tensor | None = None) -> Tensor:
+        """Return the attention scores of this layer, b h n m+n; -inf where hidden.
 
-        ``x`` is b n d; ``mask`` as in ``forward``, dense.
+        ``x`` is b n d; ``prefix`` and ``mask`` as in ``forward``, dense.
         """
-        x = self.around_attention.pre_norm(x)
-        return self.attention.attention_scores(x, x, mask)
+        context = self.around_attention.pre_norm(x if prefix is None else torch.cat([prefix, x], 1))
+        return self.attention.attention_scores(context[:, -x.shape[1] :], context, mask)
 
 
 class DecoderBlock(nn.Module):

@@ -14,7 +14,7 @@ from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.masks import CausalMask
 from mnemic.encode.stacks.block import Activation, AddNorm, DecoderBlock, FeedForward, Norm
 from mnemic.encode.stacks.context import StackContext
-from mnemic.encode.stacks.encoder import DEFAULT_ATTENTION, min_length
+from mnemic.encode.stacks.encoder import DEFAULT_ATTENTION, min_length, require_ability
 from mnemic.recipe import ConfigError, build, check_repeats, require_kinds
 
 
@@ -111,8 +111,9 @@ class DecoderStack(nn.Module):
 
     def project_context(self, context: StackContext) -> KeyValueCache:
         """Compute the key/value cache of a context: keys and values of today's weights."""
-        if self.cross or not self.supports_context:
-            raise ConfigError("the attention of these layers does not support a context of earlier states")
+        if self.cross:
+            raise ConfigError("layers that attend to a source do not support a context: build them with cross=False")
+        require_ability(self.blocks, "supports_context", "support a context of earlier states")
         past = tuple(block.project_context(layer) for block, layer in zip(self.blocks, context.layers, strict=True))
         return KeyValueCache(past, context.mask, (), context.mask[:, :0])
 
@@ -144,8 +145,7 @@ class DecoderStack(nn.Module):
 
         ``x`` b n d and ``mask`` b n follow the context of m states.
         """
-        if not all(getattr(block.attention, "supports_scores", False) for block in self.blocks):
-            raise ConfigError("the attention of these layers does not return its scores")
+        require_ability(self.blocks, "supports_scores", "return its scores")
         visible = CausalMask(torch.cat([context.mask, mask], 1))
         layer_inputs = self(x, mask, context=context).layer_inputs
         for block, layer_input, prefix in zip(self.blocks, layer_inputs, context.layers):

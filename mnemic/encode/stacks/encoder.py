@@ -14,7 +14,7 @@ from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.packed import PackedMask
 from mnemic.encode.stacks.block import Activation, AddNorm, EncoderBlock, FeedForward, Norm
 from mnemic.encode.stacks.context import StackContext
-from mnemic.recipe import ConfigError, build, check_repeats
+from mnemic.recipe import ConfigError, build, check_repeats, join_words, select_kinds
 
 DEFAULT_ATTENTION: Mapping[str, Any] = {"kind": "full"}
 SharedPart = Literal["all", "attention", "feed-forward"]
@@ -108,10 +108,10 @@ class EncoderStack(nn.Module):
         """
         if isinstance(mask, PackedMask) and (context is not None or not self.supports_packing):
             mask = mask.to_dense_mask()
-        if context is not None and not self.supports_context:
-            raise ConfigError("the attention of these layers does not support a context of earlier states")
-        if isinstance(mask, Tensor) and mask.dim() == 3 and not self.supports_rows:
-            raise ConfigError("the attention of these layers lets all tokens see the same: a mask b n, not b n n")
+        if context is not None:
+            require_ability(self.blocks, "supports_context", "support a context of earlier states")
+        if isinstance(mask, Tensor) and mask.dim() == 3:
+            require_ability(self.blocks, "supports_rows", "let each token see others: it takes a mask b n, not b n n")
         visible = mask
         if isinstance(mask, Tensor):
             visible = mask.unsqueeze(1) if mask.dim() == 3 else mask[:, None, None]  # b 1 n|1 n
@@ -123,6 +123,16 @@ class EncoderStack(nn.Module):
             x = block(x, visible, None if context is None else context.layers[number])
             yield x
 
+    def iterate_scores(self, x: Tensor, mask: Tensor, context: StackContext) -> Iterator[Tensor]:
+        """Yield each layer's attention scores, b h n m+n; -inf where hidden.
+
+        ``x`` b n d and ``mask`` b n follow the context of m states.
+        """
+        require_ability(self.blocks, "supports_scores", "return its scores")
+        visible = torch.cat([context.mask, mask], 1)[:, None, None]  # b 1 1 m+n
+        for block, layer_input, prefix in zip(self.blocks, self.iterate_layers(x, mask, context), context.layers):
+            yield block.attention_scores(layer_input, visible, prefix)
+
 
 def share_sublayer(blocks: Any, groups: int, share: SharedPart) -> None:
     """Let the layers of each group share one sub-layer, with its norm, in place."""
@@ -132,6 +142,13 @@ def share_sublayer(blocks: Any, groups: int, share: SharedPart) -> None:
         first = first_blocks.setdefault(number * groups // len(blocks), block)
         for name in names[share]:
             setattr(block, name, getattr(first, name))
+
+
+def require_ability(blocks: Iterable[Any], ability: str, verb: str) -> None:
+    """Raise a ConfigError, with the kinds that can, if the attention of a layer cannot."""
+    if not all(getattr(block.attention, ability, False) for block in blocks):
+        known = join_words(select_kinds(ATTENTIONS, **{ability: True}))
+        raise ConfigError(f"the attention of these layers does not {verb}; kinds that can: {known}")
 
 
 def min_length(lengths: Iterable[int | None]) -> int | None:

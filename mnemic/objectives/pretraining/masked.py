@@ -1,4 +1,4 @@
-"""BERT's pre-training objective: masked language modeling and next-sentence prediction.
+"""BERT's pre-training objective: masked words, next sentences, and SpanBERT's span boundaries.
 
 Shapes: b batch, n tokens, m masked positions, v vocabulary.
 """
@@ -14,12 +14,22 @@ from mnemic.encode.packed import find_true_positions
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import CarriedState, Loss
-from mnemic.objectives.pretraining.masking import MASKINGS, NUM_UNIFORMS, TokenMasking, mask_tokens
-from mnemic.objectives.uniforms import make_uniforms
+from mnemic.objectives.pretraining.masking import (
+    BERT_SHARES,
+    MASKINGS,
+    MaskedRows,
+    ReplacementShares,
+    find_run_starts,
+    mask_rows,
+)
+from mnemic.objectives.pretraining.token_masking import TokenMasking
+from mnemic.objectives.pretraining.views import SequenceViews, keep_both_ways
 from mnemic.recipe import ConfigError, build
 from mnemic.respond.pretraining.masked import PretrainingLogits
+from mnemic.respond.pretraining.span_boundary import MAX_OFFSETS
 
 TOKEN_MASKING: Mapping[str, Any] = {"kind": "tokens"}
+NO_VIEWS: Mapping[str, float] = {}
 # Buffers are long enough for this many √mean more masked positions than the mean.
 MAX_DEVIATIONS = 10
 
@@ -32,28 +42,53 @@ class MaskedBatch(NamedTuple):
 
 
 class PretrainingLoss:
-    """The weighted sum of the losses ``mlm`` and ``nsp`` (Devlin et al. 2019).
+    """The weighted sum of the losses ``mlm``, ``nsp`` (Devlin et al. 2019) and ``sbo`` (SpanBERT).
 
-    They are the mean losses of masked tokens and of next-sentence prediction. A loss of weight 0
+    They are the mean losses of masked tokens, of next-sentence prediction, and of masked tokens
+    predicted from the ends of their spans (Joshi et al. 2020, section 3.2). A loss of weight 0
     is left out, and the network need not compute its logits. Each pair is weighted by its expected
     number of masked tokens, so that the sums over parts of a batch, or over processes, add up to
-    the sum of the whole. Where we differ from BERT: long pairs count more.
+    the sum of the whole. Where we differ from BERT: long pairs count more. From SpanBERT: the sum
+    of ``sbo`` is divided by the number of all masked tokens, also of those at a text's ends, which
+    have no such loss.
+
+    ``views`` are the shares of sequences whose tokens see all others or only some, as in
+    ``SequenceViews``; without them all see all.
     """
 
-    def __init__(self, *, mlm: float = 1.0, nsp: float = 0.0, masking: Mapping[str, Any] = TOKEN_MASKING) -> None:
-        self.weights = {"mlm": mlm, "nsp": nsp}
+    def __init__(
+        self,
+        *,
+        mlm: float = 1.0,
+        nsp: float = 0.0,
+        sbo: float = 0.0,
+        masking: Mapping[str, Any] = TOKEN_MASKING,
+        views: Mapping[str, float] = NO_VIEWS,
+        network: nn.Module | None = None,
+    ) -> None:
+        self.weights = {"mlm": mlm, "nsp": nsp, "sbo": sbo}
         check_weights(self.weights)
+        if sbo and not mlm:
+            raise ConfigError("objective.sbo is for spans of masked tokens: objective.mlm is above 0, too")
         self.masking = build(MASKINGS, masking)
+        self.views = SequenceViews(views, network) if views else None
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
-        masked = mask_batch(batch, self.masking)
+        mlm, nsp, sbo = self.weights.values()
+        masked = mask_batch(batch, self.masking, with_span_ends=sbo > 0)
+        if self.views is not None:
+            view_numbers = self.views.draw(batch.mask_seeds)
+            masked = masked._replace(inputs=self.views.apply(masked.inputs, view_numbers))
+            labels = keep_both_ways(batch.next_sentence_labels, view_numbers)
+            batch = batch._replace(next_sentence_labels=labels)
         predictions = network(masked.inputs).logits
-        mlm, nsp = self.weights["mlm"], self.weights["nsp"]
         if not mlm:
             nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.next_sentence_labels)  # b
             return Loss(nsp * nsp_losses.sum(), (batch.next_sentence_labels != IGNORE).sum(), carried)
         total, num_targets, *_ = masked_token_loss(predictions, masked)
         total = mlm * total
+        if sbo:
+            total = total + sbo * span_boundary_loss(predictions, masked).total
         if nsp:
             nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.next_sentence_labels)  # b
             mean_masked = self.masking.rate * (~batch.unmaskable).sum(1)  # b
@@ -61,27 +96,68 @@ class PretrainingLoss:
         return Loss(total, num_targets, carried)
 
 
-def mask_batch(batch: Any, masking: TokenMasking) -> MaskedBatch:
+def mask_batch(
+    batch: Any, masking: TokenMasking, *, with_span_ends: bool = False, shares: ReplacementShares = BERT_SHARES
+) -> MaskedBatch:
     """Mask tokens of a batch, with random numbers that depend on its keys alone."""
-    uniforms = make_uniforms(batch.mask_seeds, batch.tokens.shape[1], NUM_UNIFORMS)  # r b n
-    mask = masking(batch.unmaskable, batch.word_starts, uniforms[0])
-    inputs, targets = mask_tokens(
-        batch.tokens, mask, uniforms[1:], mask_id=batch.mask_id, random_ids=batch.ordinary_ids
-    )
+    rows = mask_rows(
+        masking, batch.tokens, batch.unmaskable, batch.word_starts, batch.mask_seeds,
+        mask_id=batch.mask_id, random_ids=batch.ordinary_ids, shares=shares,
+    )  # fmt: skip
     if batch.max_tokens:
         mean_count = masking.rate * batch.max_tokens
         max_count = ceil(mean_count + MAX_DEVIATIONS * sqrt(mean_count))
-        positions = find_true_positions(mask, min(max_count, batch.max_tokens))
+        positions = find_true_positions(rows.mask, min(max_count, batch.max_tokens))
     else:
-        positions = mask.flatten().nonzero().squeeze(1)
-    padded_targets = torch.cat([targets.flatten(), targets.new_full((1,), IGNORE)])
-    windows = WindowBatch(inputs, batch.mask, batch.segments, positions, batch.max_tokens)
+        positions = rows.mask.flatten().nonzero().squeeze(1)
+    windows = WindowBatch(rows.inputs, batch.mask, batch.segments, positions, batch.max_tokens)
+    if with_span_ends:
+        windows = windows._replace(span_ends=find_span_ends(rows, batch.unmaskable, positions))
+    padded_targets = torch.cat([rows.targets.flatten(), rows.targets.new_full((1,), IGNORE)])
     return MaskedBatch(windows, padded_targets[positions])
+
+
+def gather_flat(values: Tensor, positions: Tensor) -> Tensor:
+    """Gather values (b n) at flattened ``positions`` (m); beyond them, the last one."""
+    return values.flatten()[positions.clamp(max=values.numel() - 1)]
+
+
+def find_span_ends(rows: MaskedRows, unmaskable: Tensor, positions: Tensor) -> Tensor:
+    """Find what the span-boundary objective predicts each masked token from: m 3.
+
+    These are the positions, in the flattened batch, of the tokens before and after its span, and
+    its offset in the span, from 0 on. The offset is -1 where one of these tokens is special or not
+    there: the span is at an end of its text.
+    """
+    num_tokens = rows.mask.shape[1]
+    column = torch.arange(num_tokens, device=positions.device)
+    starts = find_run_starts(rows.mask)  # b n
+    ends = num_tokens - 1 - find_run_starts(rows.mask.flip(-1)).flip(-1)
+    before, after = (starts - 1).clamp(min=0), (ends + 1).clamp(max=num_tokens - 1)
+    is_inside = (starts > 0) & (ends < num_tokens - 1)
+    is_inside = is_inside & ~unmaskable.gather(-1, before) & ~unmaskable.gather(-1, after)
+    offsets = torch.where(is_inside, column - starts, -1)
+    first = num_tokens * torch.arange(len(rows.mask), device=positions.device).unsqueeze(1)  # b 1, flat
+    gathered = [gather_flat(values, positions) for values in (first + before, first + after, offsets)]
+    return torch.stack(gathered, -1)
 
 
 def masked_token_loss(predictions: PretrainingLogits, masked: MaskedBatch) -> Loss:
     """Cross-entropy of the original tokens at the masked positions."""
     return Loss(*cross_entropy(predictions.masked_logits.float(), masked.targets))
+
+
+def span_boundary_loss(predictions: PretrainingLogits, masked: MaskedBatch) -> Loss:
+    """Cross-entropy of the original tokens, predicted from the ends of their spans alone."""
+    logits, span_ends = predictions.boundary_logits, masked.inputs.span_ends
+    if logits is None or span_ends is None:
+        raise ConfigError(
+            "objective.sbo is above 0, but the network has no head for span boundaries: set "
+            "model.respond.span_boundary=true, or objective.sbo=0"
+        )
+    offsets = span_ends[:, 2]
+    has_loss = (offsets >= 0) & (offsets < MAX_OFFSETS)
+    return Loss(*cross_entropy(logits.float(), masked.targets.masked_fill(~has_loss, IGNORE)))
 
 
 def next_sentence_losses(logits: Tensor | None, follows: Tensor) -> Tensor:

@@ -1,71 +1,115 @@
 """Choose and replace tokens for masked language modeling.
 
-How tokens are chosen is a kind (``MASKINGS``); how they are replaced is the same for all kinds.
-Whether masks are static or dynamic depends on the random numbers: equal keys give equal masks.
+How tokens are chosen is a kind (``MASKINGS``); how they are replaced is the same for all kinds, but
+a kind may replace all tokens of a span alike. Whether masks are static or dynamic depends on the
+random numbers: equal keys give equal masks.
 
 Shapes: b batch, n tokens, v random ids.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from mnemic.models import IGNORE
+from mnemic.objectives.pretraining.span_masking import NgramMasking, SpanMasking, shift_right
+from mnemic.objectives.pretraining.token_masking import (
+    EntityMasking,
+    TokenMasking,
+    TokensAndNgramsMasking,
+    WordMasking,
+    find_unit_starts,
+)
+from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError
 
-NUM_UNIFORMS = 3  # per token: is it chosen, how is it replaced, by which random token
-MASK_SHARE, KEEP_SHARE = 0.8, 0.1  # of chosen tokens; the rest become random tokens
+MASKINGS: dict[str, Callable[..., TokenMasking]] = {
+    "tokens": TokenMasking,
+    "tokens-and-ngrams": TokensAndNgramsMasking,
+    "words": WordMasking,
+    "entities": EntityMasking,
+    "ngrams": NgramMasking,
+    "spans": SpanMasking,
+}
 
 
-@dataclass(frozen=True, kw_only=True)
-class TokenMasking:
-    """Choose each token independently with probability ``rate`` (Devlin et al. 2019, 3.1).
+class ReplacementShares(NamedTuple):
+    """Shares of chosen tokens: masked, and kept; the rest become random tokens."""
 
-    Where we differ from BERT, as RoBERTa does: the number of chosen tokens per sequence varies.
-    Each argument of a call is b n: tokens that may not be chosen, tokens that start a word, uniform
-    numbers. The result is b n, the tokens to predict.
+    mask: float = 0.8
+    keep: float = 0.1
+
+
+BERT_SHARES = ReplacementShares()
+NUM_REPLACEMENT_UNIFORMS = 2  # per token: how is it replaced, by which random token
+
+
+class MaskedRows(NamedTuple):
+    """Rows of tokens after masking."""
+
+    inputs: Tensor  # b n, ids
+    targets: Tensor  # b n, the original ids of chosen tokens, else IGNORE
+    mask: Tensor  # b n, True = chosen
+
+
+def mask_rows(
+    masking: TokenMasking,
+    ids: Tensor,
+    unmaskable: Tensor,
+    word_starts: Tensor,
+    keys: Tensor,
+    *,
+    mask_id: Tensor | int,
+    random_ids: Tensor,
+    shares: ReplacementShares = BERT_SHARES,
+) -> MaskedRows:
+    """Mask tokens (b n) with random numbers that the ``keys`` (b) of rows decide.
+
+    Of the numbers of a token the first says whether it is chosen and the next two how it is
+    replaced, for every kind; those that only some kinds need come after them.
     """
-
-    rate: float = 0.15  # the expected share of chosen tokens
-
-    def __post_init__(self) -> None:
-        if not 0 < self.rate <= 1:
-            raise ConfigError(f"the rate of masking is a share above 0 and up to 1, not {self.rate}")
-
-    def __call__(self, unmaskable: Tensor, word_starts: Tensor, uniforms: Tensor) -> Tensor:
-        return (uniforms < self.rate) & ~unmaskable
-
-
-@dataclass(frozen=True, kw_only=True)
-class WordMasking(TokenMasking):
-    """Choose whole words with probability ``rate``, by the number of their first token.
-
-    Whole-word masking of BERT's authors (2019), and of Cui et al. 2019 for Chinese. A word is a
-    token that starts one and the tokens after it that do not; how each of its tokens is replaced
-    is decided separately, as in the authors' code.
-    """
-
-    def __call__(self, unmaskable: Tensor, word_starts: Tensor, uniforms: Tensor) -> Tensor:
-        positions = torch.arange(word_starts.shape[-1], device=word_starts.device)  # n
-        word_start = torch.where(word_starts, positions, 0).cummax(-1).values  # b n
-        return (uniforms.gather(-1, word_start) < self.rate) & ~unmaskable
+    count = NUM_REPLACEMENT_UNIFORMS + masking.num_uniforms
+    uniforms = make_uniforms(keys, ids.shape[1], count)  # r b n
+    replacement = uniforms[1 : 1 + NUM_REPLACEMENT_UNIFORMS]
+    choice = torch.cat([uniforms[:1], uniforms[1 + NUM_REPLACEMENT_UNIFORMS :]])
+    mask = masking(unmaskable, word_starts, choice)
+    if masking.replaces_runs:
+        replacement = torch.stack([replacement[0].gather(-1, find_run_starts(mask)), replacement[1]])
+    inputs, targets = mask_tokens(ids, mask, replacement, mask_id=mask_id, random_ids=random_ids, shares=shares)
+    return MaskedRows(inputs, targets, mask)
 
 
-MASKINGS: dict[str, Callable[..., TokenMasking]] = {"tokens": TokenMasking, "words": WordMasking}
+def find_run_starts(mask: Tensor) -> Tensor:
+    """Find where each chosen token's run of chosen tokens begins: b n."""
+    return find_unit_starts(mask & ~shift_right(mask))
 
 
 def mask_tokens(
-    ids: Tensor, mask: Tensor, uniforms: Tensor, *, mask_id: Tensor | int, random_ids: Tensor
+    ids: Tensor,
+    mask: Tensor,
+    uniforms: Tensor,
+    *,
+    mask_id: Tensor | int,
+    random_ids: Tensor,
+    shares: ReplacementShares = BERT_SHARES,
 ) -> tuple[Tensor, Tensor]:
-    """Replace the tokens in ``mask``: 80 % by ``mask_id``, 10 % by random ids, 10 % stay.
+    """Replace the tokens in ``mask``, by default 80 % by ``mask_id``, 10 % by random ids.
 
     Return the new ids and the targets: the original id of tokens in ``mask``, else IGNORE.
     ``ids``, ``mask``: b n; ``uniforms`` 2 b n; ``random_ids`` v: the ids to draw from.
     """
     action, choice = uniforms
     index = (choice * len(random_ids)).long().clamp(max=len(random_ids) - 1)
-    inputs = torch.where(mask & (action < MASK_SHARE), mask_id, ids)
-    inputs = torch.where(mask & (action >= MASK_SHARE + KEEP_SHARE), random_ids[index], inputs)
+    inputs = torch.where(mask & (action < shares.mask), mask_id, ids)
+    inputs = torch.where(mask & (action >= shares.mask + shares.keep), random_ids[index], inputs)
     return inputs, torch.where(mask, ids, IGNORE)
+
+
+def check_shares(shares: ReplacementShares) -> None:
+    """Raise an error unless the shares are shares, and not more than one together."""
+    if not (0 <= shares.mask <= 1 and 0 <= shares.keep <= 1 and shares.mask + shares.keep <= 1):
+        raise ConfigError(
+            f"mask_share and keep_share are shares from 0 on, at most 1 together, not {shares.mask} and {shares.keep}"
+        )

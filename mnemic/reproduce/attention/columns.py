@@ -70,7 +70,7 @@ class SourceFolders(NamedTuple):
             return {"folder": str(self.words)}
         if name == "masked-words":
             tokenizer = {"kind": "wordpiece", "vocab": scale.source_size(source).vocab}
-            return {"folder": str(folder), "cache": str(self.sequences), "tokenizer": tokenizer}
+            return {"folder": str(self.sequences), "tokenizer": tokenizer}
         return {"folder": str(folder)} if source else {}
 
     @property

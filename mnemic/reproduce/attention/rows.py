@@ -16,7 +16,10 @@ ROWS_FILE = Path(__file__).with_name("rows.toml")
 BASELINE = "full"  # the row that the others are compared with
 NO_ENCODER = "encoder"  # key of the reason why a row has no encoder
 DEFAULT_DECODER = "transformer"
-EXCEPTIONS = {"masked": "its queries are the masked positions alone, so it is no layer of an encoder by itself"}
+EXCEPTIONS = {
+    "masked": "its queries are the masked positions alone, so it is no layer of an encoder by itself",
+    "two-stream": "a stack whose attention is of kind transformer-xl, which is a row",
+}
 ABILITIES = ("supports_causal", "supports_context", "supports_cross", "supports_packing", "supports_scores")
 
 

@@ -102,6 +102,7 @@ def prepare_sources(folders: Mapping[str, str], columns: Iterable[str], scale: S
         if "masked-words" in columns and not prepared.sequences.is_dir():
             options = {**COLUMNS["masked-words"].data, **scale.column_settings("masked-words").data}
             options |= prepared.data_of("masked-words", scale)
+            options |= {"folder": str(root / "enwiki"), "cache": str(prepared.sequences)}
             construct(CorpusFiles, {k: v for k, v in options.items() if k != "kind"}, name="corpus").load_sequences()
     return metadata
 

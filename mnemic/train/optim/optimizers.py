@@ -7,18 +7,34 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.recipe import ConfigError
+from mnemic.train.optim.adafactor import Adafactor
+from mnemic.train.optim.lamb import Lamb
+from mnemic.train.optim.parameter_groups import group_by_decay
+from mnemic.train.optim.torch_optimizers import adadelta, adagrad, nadam, rmsprop
 
 
 class Sgd(torch.optim.Optimizer):
-    """Stochastic gradient descent; its rate may be a tensor, for CUDA graphs."""
+    """Stochastic gradient descent; its rate may be a tensor, for CUDA graphs.
+
+    With ``nesterov`` a step looks ahead: the momentum is added once more (Sutskever et al. 2013).
+    """
 
     def __init__(
-        self, parameters: Iterable[nn.Parameter], rate: float | Tensor, *, momentum: float = 0.0, decay: float = 0.0
+        self,
+        parameters: Iterable[nn.Parameter],
+        rate: float | Tensor,
+        *,
+        momentum: float = 0.0,
+        decay: float = 0.0,
+        nesterov: bool = False,
     ) -> None:
         if not 0 <= momentum < 1 or not decay >= 0:
             values = f"momentum = {momentum}, decay = {decay}"
             raise ConfigError(f"sgd takes a momentum from 0 to below 1 and a decay ≥ 0, not {values}")
-        super().__init__(parameters, {"lr": rate, "momentum": momentum, "weight_decay": decay})
+        if nesterov and not momentum:
+            raise ConfigError("sgd.nesterov needs a momentum: set train.optimizer.momentum, such as 0.9")
+        options = {"momentum": momentum, "weight_decay": decay, "nesterov": nesterov}
+        super().__init__(parameters, {"lr": rate} | options)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -32,7 +48,8 @@ class Sgd(torch.optim.Optimizer):
                 velocities = [self.state[p].setdefault("speed", torch.zeros_like(p)) for p in parameters]
                 torch._foreach_mul_(velocities, group["momentum"])
                 torch._foreach_add_(velocities, updates)
-                updates = velocities
+                momentum = group["momentum"]
+                updates = torch._foreach_add(updates, velocities, alpha=momentum) if group["nesterov"] else velocities
             torch._foreach_sub_(parameters, torch._foreach_mul(updates, group["lr"]))
 
 
@@ -80,16 +97,17 @@ def device_options(groups: list[dict[str, Any]], rate: float | Tensor) -> dict[s
     return {"capturable": isinstance(rate, Tensor), "fused": on_gpu or None}
 
 
-def group_by_decay(parameters: Iterable[nn.Parameter], decay: float, runs: bool) -> list[dict[str, Any]]:
-    """Group parameters into matrices, which decay, and biases and gains, which do not."""
-    all_parameters = list(parameters)
-    return [
-        {"params": [p for p in all_parameters if p.dim() > 1 + runs], "weight_decay": decay},
-        {"params": [p for p in all_parameters if p.dim() <= 1 + runs], "weight_decay": 0.0},
-    ]
-
-
-OPTIMIZERS: dict[str, Callable[..., Any]] = {"sgd": Sgd, "adam": adam, "adamw": adamw}
+OPTIMIZERS: dict[str, Callable[..., Any]] = {
+    "adadelta": adadelta,
+    "adafactor": Adafactor,
+    "adagrad": adagrad,
+    "adam": adam,
+    "adamw": adamw,
+    "lamb": Lamb,
+    "nadam": nadam,
+    "rmsprop": rmsprop,
+    "sgd": Sgd,
+}
 
 
 def optimizer_tensors_of(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

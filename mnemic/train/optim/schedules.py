@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import cos, pi
+from math import cos, pi, sqrt
 from typing import Any
 
 
@@ -55,6 +55,41 @@ class CosineDecay(LinearDecay):
 
 
 @dataclass(frozen=True)
+class InverseRootDecay:
+    """Linear warmup over the first ``warmup`` share of steps, then decay by 1 / √step.
+
+    Vaswani et al. 2017, arXiv:1706.03762, equation 3, as a share of the highest rate; they warmed
+    up for 4,000 of 100,000 steps.
+    """
+
+    warmup: float = 0.04
+
+    def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float:
+        warmup_steps = round(self.warmup * total_steps)
+        return min((step + 1) / (warmup_steps + 1), sqrt((warmup_steps + 1) / (step + 1)))
+
+
+@dataclass(frozen=True)
+class SlantedTriangle:
+    """A short linear rise from 1 / ``ratio``, then a long linear fall back to it.
+
+    Howard and Ruder 2018, arXiv:1801.06146, equation 3. The rise is the first ``cut`` of all steps.
+    """
+
+    cut: float = 0.1
+    ratio: float = 32.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.cut <= 1 or not self.ratio >= 1:
+            raise ValueError(f"slanted takes a cut from 0 to 1 and a ratio ≥ 1, not {self.cut} and {self.ratio}")
+
+    def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float:
+        peak = int(self.cut * total_steps)
+        height = step / peak if step < peak else 1 - (step - peak) / (total_steps - peak)
+        return (1 + height * (self.ratio - 1)) / self.ratio
+
+
+@dataclass(frozen=True)
 class TriangularRate:
     """Triangular cyclical rate between ``low`` and 1, with a period of ``every`` epochs.
 
@@ -81,4 +116,6 @@ SCHEDULES: dict[str, Callable[..., Any]] = {
     "linear": LinearDecay,
     "cosine": CosineDecay,
     "triangle": TriangularRate,
+    "inverse-root": InverseRootDecay,
+    "slanted": SlantedTriangle,
 }

@@ -11,6 +11,7 @@ from typing import Protocol
 from torch import Tensor
 
 from mnemic.data.corpora.read_documents import Corpus
+from mnemic.recipe import ConfigError
 from mnemic.text.tokenizers.words import list_words
 
 MAX_SPAN_WORDS = 1000  # of a document at once, as in word2vec
@@ -31,6 +32,13 @@ class WordSpans:
             words = list_words(document)
             for start in range(0, len(words), MAX_SPAN_WORDS):
                 yield words[start : start + MAX_SPAN_WORDS]
+
+
+def check_options(kind: str, **numbers: int) -> None:
+    """Raise a ConfigError if one of the numbers of a kind is below 1."""
+    for name, number in numbers.items():
+        if number < 1:
+            raise ConfigError(f"{kind}.{name} is a whole number from 1 on, not {number}")
 
 
 class VectorLearner(Protocol):

@@ -15,7 +15,7 @@ from mnemic.encode.attention.distances import index_distances
 from mnemic.encode.causal import CausalEncoder
 from mnemic.encode.masks import CausalMask
 from mnemic.encode.ragged import encode_ragged
-from mnemic.encode.transformer import TransformerEncoder
+from mnemic.encode.transformer import TokenInputs, TransformerEncoder
 from mnemic.recipe import ConfigError, build
 
 D, HEADS, VOCAB = 16, 2, 9
@@ -314,7 +314,7 @@ def test_texts_of_any_length_may_be_packed(case: str) -> None:
     texts = [torch.randint(VOCAB, (length,), generator=generator).tolist() for length in (5, 700, 1, 5, 12)]
     for text, states in zip(texts, encode_ragged(encoder, texts)):
         tokens = torch.tensor([text])
-        alone = encoder.encode_batch(tokens, torch.ones_like(tokens, dtype=torch.bool), None, None)[0]
+        alone = encoder.encode_batch(TokenInputs(tokens), torch.ones_like(tokens, dtype=torch.bool))[0]
         torch.testing.assert_close(states, alone)
 
 

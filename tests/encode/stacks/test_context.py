@@ -178,7 +178,7 @@ def test_mistakes_are_explained() -> None:
     with pytest.raises(ConfigError, match=r"positions\.kind=none"):
         CausalEncoder(D, VOCAB, memory_length=4)
     context = StackContext((torch.zeros(1, 2, D),) * 2, torch.ones(1, 2, dtype=torch.bool))
-    with pytest.raises(ConfigError, match="does not support a context"):  # its cache needs a source
+    with pytest.raises(ConfigError, match="do not support a context"):  # its cache needs a source
         DecoderStack(D, cross=True).project_context(context)
 
 
