@@ -198,7 +198,7 @@ def test_the_hashed_embedder_is_the_same_everywhere() -> None:
     assert query @ similar > 0.3 > query @ different
     assert (similar @ similar, zeros @ zeros) == (pytest.approx(1), 0)
     assert similar.nonzero()[0][:4].tolist() == [79, 114, 163, 172]
-    with pytest.raises(StoreError, match="no embedder 'bert'; there are reader, minilm, hashed-ngrams"):
+    with pytest.raises(StoreError, match="no embedder 'bert'; there are reader-small, minilm, hashed-ngrams"):
         resolve_embedder("bert")
 
 
