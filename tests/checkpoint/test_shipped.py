@@ -197,17 +197,20 @@ def test_what_would_be_too_much_is_not_shipped(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> None:
-    """A network with the reader's layers, frozen, and its own memory."""
+    """A network with the layers of the small reader, whose word vectors are shared, too."""
     sets = [
         "data.tasks=[4]", "data.count=20", "data.segments=1",
         "train.batch=2", 'train.fixed=["encode"]', "phases=[{train={segments=1, steps=1}}]",
     ]  # fmt: skip
-    set_start = partial(start_recipe_from, folder=Path("reader"))
+    set_start = partial(start_recipe_from, folder=Path("reader-small"))
     list(fit(load_recipe("bert-mass-selective", sets, change=set_start), tmp_path / "run", device="cpu"))
     kwargs: Any = {"command": "mnemic train keeps", "sources": SOURCES, "precision": "int8", "into": tmp_path / "all"}
-    publish_checkpoint(tmp_path / "run", "kept", shares="reader", **kwargs)
+    publish_checkpoint(tmp_path / "run", "kept", shares="reader-small", **kwargs)
     stored = load_file(tmp_path / "all" / "kept" / "weights.safetensors")
     assert not [name for name in stored if name.startswith("encode.")]
+    shared = read_json(tmp_path / "all" / "kept" / "recipe.json")["shared"]
+    frozen = {f"encode.{name}": weight for name, weight in weights_of(load("reader-small").network.encode).items()}
+    assert shared["tensors"] == shared_weights.hash_tensors(frozen)
     assert shipped.size_in_bytes(tmp_path / "all") < 6_000_000
     before, after = load(tmp_path / "run"), load(tmp_path / "all" / "kept")
     after_weights, before_weights = (weights_of(checkpoint.network.encode) for checkpoint in (after, before))
