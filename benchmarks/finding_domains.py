@@ -57,16 +57,16 @@ def pack(args: argparse.Namespace) -> None:
         print(f"{name}: {len(pool['questions'])} questions, {len(pool['texts'])} texts")
 
 
-def make_pool(asked: list[Any], searched: list[Any]) -> dict[str, Any]:
+def make_pool(examples: list[Any], searchable: list[Any]) -> dict[str, Any]:
     """Number the distinct texts, and each question's own."""
     numbers: dict[str, int] = {}
-    for example in searched:
+    for example in searchable:
         numbers.setdefault(" ".join(example.text.split()).lower(), len(numbers))
     texts: dict[int, str] = {}
-    for example in searched:
+    for example in searchable:
         texts.setdefault(numbers[" ".join(example.text.split()).lower()], example.text)
-    gold = [numbers[" ".join(example.text.split()).lower()] for example in asked]
-    return {"questions": [example.question for example in asked], "texts": [*texts.values()], "gold": gold}
+    gold = [numbers[" ".join(example.text.split()).lower()] for example in examples]
+    return {"questions": [example.question for example in examples], "texts": [*texts.values()], "gold": gold}
 
 
 def draw_pool(pool: dict[str, Any], num_texts: int) -> dict[str, Any]:
@@ -152,8 +152,8 @@ def embed_folder(folder: Path, pooling: str, texts: list[str], device: torch.dev
 
 def recall(cosines: Tensor, gold: Tensor) -> dict[str, float]:
     """Compute the share of questions whose text is among the nearest k, in percent."""
-    own = cosines.gather(1, gold[:, None])
-    ranks = (cosines > own).sum(1)  # that of the right text, from 0
+    gold_cosines = cosines.gather(1, gold[:, None])
+    ranks = (cosines > gold_cosines).sum(1)  # that of the right text, from 0
     return {f"recall@{k}": round(100 * (ranks < k).float().mean().item(), 2) for k in TOP_K} | {
         "mrr@10": round(100 * torch.where(ranks < 10, 1 / (ranks + 1), 0.0).mean().item(), 2)
     }
