@@ -29,9 +29,9 @@ def make_xlnet() -> TextModel:
 
 def test_lengths_of_asked_spans() -> None:
     """100,000 first spans: 1 to 5 tokens with p ∝ 1/length, at places that are all alike."""
-    asked = AskedSpans()(make_uniforms(torch.arange(100_000), 35, 2))
-    starts = asked.int().argmax(1)
-    ends = torch.where(asked | (torch.arange(35) < starts.unsqueeze(1)), 35, torch.arange(35)).amin(1)
+    is_target = AskedSpans()(make_uniforms(torch.arange(100_000), 35, 2))
+    starts = is_target.int().argmax(1)
+    ends = torch.where(is_target | (torch.arange(35) < starts.unsqueeze(1)), 35, torch.arange(35)).amin(1)
     lengths = ends - starts
     counts = torch.bincount(lengths, minlength=6)[1:].double()
     expected = 100_000 * torch.tensor([60, 30, 20, 15, 12], dtype=torch.float64) / 137
@@ -45,9 +45,9 @@ def test_lengths_of_asked_spans() -> None:
 def test_one_of_seven_tokens_is_asked() -> None:
     """And never more than a text's limit, from which buffers are as long as they are."""
     choose_spans = AskedSpans()
-    asked = choose_spans(make_uniforms(torch.arange(500), 210, 2))
-    assert abs(float(asked.float().mean()) - 1 / 7) < 0.002
-    assert int(asked.sum(1).max()) <= choose_spans.limit(210) == 35
+    is_target = choose_spans(make_uniforms(torch.arange(500), 210, 2))
+    assert abs(float(is_target.float().mean()) - 1 / 7) < 0.002
+    assert int(is_target.sum(1).max()) <= choose_spans.limit(210) == 35
     assert [choose_spans.limit(length) for length in (1, 5, 12)] == [1, 5, 7]
 
 
@@ -77,17 +77,17 @@ def test_targets_are_the_asked_tokens_which_stay_in_the_text(capacity: int) -> N
     assert torch.equal(permuted.inputs.tokens, batch.tokens)
     positions = permuted.inputs.answer_mask[is_target]
     assert torch.equal(permuted.targets[is_target], batch.tokens.flatten()[positions])
-    asked = torch.zeros(batch.tokens.numel(), dtype=torch.bool).index_fill(0, positions, True).view(4, -1)
-    assert 10 < int(asked.sum()) < 30
-    assert not (asked & batch.unmaskable).any()
-    ordinary = ~asked & ~batch.unmaskable
+    is_target = torch.zeros(batch.tokens.numel(), dtype=torch.bool).index_fill(0, positions, True).view(4, -1)
+    assert 10 < int(is_target.sum()) < 30
+    assert not (is_target & batch.unmaskable).any()
+    ordinary = ~is_target & ~batch.unmaskable
     assert (order.ranks[ordinary] == SEEN_BY_ALL).all()
-    assert (order.ranks[asked | (batch.unmaskable & batch.mask)] >= 0).all()
+    assert (order.ranks[is_target | (batch.unmaskable & batch.mask)] >= 0).all()
     for row in range(4):
-        expected = asked[row].nonzero().squeeze(1).tolist()
+        expected = is_target[row].nonzero().squeeze(1).tolist()
         assert [query for query in order.queries[row].tolist() if query < 12] == expected
     loss = PermutedLoss(context=1.0)(make_xlnet(), batch)
-    assert loss.num_targets == asked.sum()
+    assert loss.num_targets == is_target.sum()
 
 
 def test_a_sequence_does_not_depend_on_its_batch() -> None:

@@ -5,9 +5,9 @@ Shapes: b batch, n tokens, m positions, d width, v vocabulary.
 
 import pytest
 import torch
+from pretraining_runs import VOCAB, make_corpus_batch
 from torch import nn
 
-from mnemic.data.corpora.batches import CorpusBatch
 from mnemic.encode import TransformerEncoder
 from mnemic.models import IGNORE, TextModel
 from mnemic.objectives.pretraining.masked import PretrainingLoss, mask_batch, next_sentence_losses
@@ -17,7 +17,7 @@ from mnemic.recipe import ConfigError
 from mnemic.respond.pretraining.masked import PretrainingHeads
 from mnemic.respond.vocabulary import VocabularyHead
 
-V, D = 30, 16
+V, D = VOCAB, 16
 ROW_FIELDS = ("tokens", "mask", "segments", "word_starts", "unmaskable", "next_sentence_labels", "mask_seeds")
 
 
@@ -25,26 +25,6 @@ def make_bert(next_sentence: bool = True) -> TextModel:
     """Make an encoder with pre-training heads."""
     encode = TransformerEncoder(D, V, embeddings={"kind": "sum", "segments": 2})
     return TextModel(encode, PretrainingHeads(D, V, encode.embeddings.tokens, next_sentence=next_sentence))
-
-
-def make_batch(labels: list[int], length: int = 12) -> CorpusBatch:
-    """Make random ids between [CLS] (2) and [SEP] (3), with a padded last row."""
-    batch_size = len(labels)
-    tokens = torch.randint(5, V, (batch_size, length), generator=torch.Generator().manual_seed(0))
-    tokens[:, 0], tokens[:, -1] = 2, 3
-    tokens[-1, length // 2 :] = 0
-    tokens[-1, length // 2] = 3
-    return CorpusBatch(
-        tokens=tokens,
-        mask=tokens != 0,
-        segments=(torch.arange(length) > length // 2).long().expand(batch_size, length) * (tokens != 0),
-        word_starts=torch.ones(batch_size, length, dtype=torch.bool),
-        unmaskable=tokens < 5,
-        next_sentence_labels=torch.tensor(labels),
-        mask_seeds=torch.arange(batch_size),
-        mask_id=torch.tensor(4),
-        ordinary_ids=torch.arange(5, V),
-    )
 
 
 def test_the_head_is_what_the_paper_says() -> None:
@@ -99,7 +79,7 @@ def test_only_masked_positions_enter_the_loss(capacity: int) -> None:
 
     With a fixed capacity, unused positions have no target.
     """
-    network, batch = make_bert(), make_batch([1, 0, 1, 0])._replace(max_tokens=capacity)
+    network, batch = make_bert(), make_corpus_batch([1, 0, 1, 0])._replace(max_tokens=capacity)
     masked = mask_batch(batch, TokenMasking(rate=0.5))
     is_target = masked.targets != IGNORE
     positions = masked.inputs.answer_mask[is_target]
@@ -147,7 +127,7 @@ def test_next_sentence_scores_are_in_the_published_order() -> None:
 @pytest.mark.parametrize(("mlm", "nsp"), [(1.0, 1.0), (0.3, 2.0), (1.0, 0.0), (0.0, 0.7)])
 def test_the_dual_objective_is_the_weighted_sum(mlm: float, nsp: float) -> None:
     """A pair counts as much as the expected number of masked tokens in it."""
-    network, batch = make_bert(), make_batch([1, 0, 1, IGNORE])
+    network, batch = make_bert(), make_corpus_batch([1, 0, 1, IGNORE])
     masking = {"kind": "words", "rate": 0.4}
     loss = PretrainingLoss(mlm=mlm, nsp=nsp, masking=masking)(network, batch, {"m": torch.ones(1)})
     mlm_loss = PretrainingLoss(masking=masking)(network, batch)
@@ -161,7 +141,7 @@ def test_the_dual_objective_is_the_weighted_sum(mlm: float, nsp: float) -> None:
 
 def test_the_losses_of_shards_add_up() -> None:
     """So gradient accumulation and several processes train on the same loss."""
-    network, batch = make_bert(), make_batch([1, 0, 1, 0, 1, 0])
+    network, batch = make_bert(), make_corpus_batch([1, 0, 1, 0, 1, 0])
     objective = PretrainingLoss(nsp=0.7, masking={"kind": "tokens", "rate": 0.4})
     batch_loss = objective(network, batch)
     shards = [slice(0, 1), slice(1, 4), slice(4, 6)]
@@ -176,14 +156,14 @@ def test_the_losses_of_shards_add_up() -> None:
 def test_every_weight_of_the_network_learns() -> None:
     network = make_bert()
     objective = PretrainingLoss(nsp=1.0, masking={"kind": "tokens", "rate": 0.5})
-    loss = objective(network, make_batch([1, 0, 1]))
+    loss = objective(network, make_corpus_batch([1, 0, 1]))
     (loss.total / loss.num_targets).backward()
     without_gradient = [name for name, weight in network.named_parameters() if weight.grad is None]
     assert not without_gradient
 
 
 def test_without_pairs_there_is_no_head_for_them() -> None:
-    network, batch = make_bert(next_sentence=False), make_batch([IGNORE, IGNORE])
+    network, batch = make_bert(next_sentence=False), make_corpus_batch([IGNORE, IGNORE])
     assert not [name for name, _ in network.named_parameters() if "follows" in name]
     loss = PretrainingLoss(nsp=0.0, masking={"kind": "tokens", "rate": 0.5})(network, batch)
     loss.total.backward()
@@ -191,7 +171,7 @@ def test_without_pairs_there_is_no_head_for_them() -> None:
 
 
 def test_a_batch_without_targets_costs_nothing() -> None:
-    network, batch = make_bert(), make_batch([IGNORE, IGNORE])
+    network, batch = make_bert(), make_corpus_batch([IGNORE, IGNORE])
     without_targets = batch._replace(unmaskable=torch.ones_like(batch.unmaskable))
     loss = PretrainingLoss(nsp=1.0)(network, without_targets)
     loss.total.backward()
@@ -200,7 +180,7 @@ def test_a_batch_without_targets_costs_nothing() -> None:
 
 
 def test_padding_changes_nothing() -> None:
-    network, batch = make_bert(), make_batch([1, 0, 1])
+    network, batch = make_bert(), make_corpus_batch([1, 0, 1])
     objective = PretrainingLoss(masking={"kind": "tokens", "rate": 0.4})
     padded = batch._replace(
         **{

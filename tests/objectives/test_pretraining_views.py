@@ -130,12 +130,12 @@ def test_wrong_views_are_refused() -> None:
 
 
 def test_single_tokens_and_ngrams() -> None:
-    """Of 200,000 tokens 15 % are chosen; 80 % of all draws are single tokens."""
+    """Of 200,000 tokens 15 % are is_masked; 80 % of all draws are single tokens."""
     masking = TokensAndNgramsMasking()
     uniforms = make_uniforms(torch.arange(100), 2000, 1)
     unmaskable = torch.zeros(100, 2000, dtype=torch.bool)
-    chosen = masking(unmaskable, ~unmaskable, uniforms)
-    assert abs(float(chosen.float().mean()) - 0.15) < 0.004
+    is_masked = masking(unmaskable, ~unmaskable, uniforms)
+    assert abs(float(is_masked.float().mean()) - 0.15) < 0.004
     uniforms = uniforms[0]
     starts = uniforms < masking.start_rate
     lengths = 1 + (uniforms < masking.start_rate * 0.2).int() + (uniforms < masking.start_rate * 0.1).int()
@@ -145,6 +145,6 @@ def test_single_tokens_and_ngrams() -> None:
     expected = starts.clone()
     for row, column in starts.nonzero().tolist():
         expected[row, column : column + int(lengths[row, column])] = True
-    assert torch.equal(chosen, expected)
+    assert torch.equal(is_masked, expected)
     with pytest.raises(ConfigError, match="the share of n-grams is from 0 to 1, not 2"):
         TokensAndNgramsMasking(ngrams=2.0)

@@ -101,12 +101,12 @@ def test_both_streams_and_the_memory_are_those_of_transformers() -> None:
     mask = torch.arange(12) < torch.tensor([[12], [9]])
     ranks = torch.stack([torch.randperm(12, generator=generator) for _ in range(2)])
     ranks[:, [1, 4, 8, 10]] = SEEN_BY_ALL
-    asked = torch.zeros(2, 12, dtype=torch.bool)
-    asked[0, [2, 3, 9]] = asked[1, [0, 5, 6]] = True
-    queries = asked.nonzero()[:, 1].view(2, 3)
+    is_target = torch.zeros(2, 12, dtype=torch.bool)
+    is_target[0, [2, 3, 9]] = is_target[1, [0, 5, 6]] = True
+    queries = is_target.nonzero()[:, 1].view(2, 3)
 
     # Hide by rank, as the authors' code does; ranked tokens that are not asked see themselves.
-    limits = torch.where(asked | (ranks == SEEN_BY_ALL), ranks, ranks + 1).unsqueeze(2)
+    limits = torch.where(is_target | (ranks == SEEN_BY_ALL), ranks, ranks + 1).unsqueeze(2)
     limits = torch.where((ranks == SEEN_BY_ALL).unsqueeze(2), torch.zeros_like(limits), limits)
     hidden = (limits <= ranks.unsqueeze(1)) & (ranks != SEEN_BY_ALL).unsqueeze(1)
     target_mapping = nn.functional.one_hot(queries, 12).float()
@@ -123,8 +123,8 @@ def test_both_streams_and_the_memory_are_those_of_transformers() -> None:
         torch.testing.assert_close(ours, theirs.transpose(0, 1), atol=1e-4, rtol=0)
     x = encoder.embeddings(tokens, mask)
     states, contents = encoder.stack.predict(x, mask, FactorizationOrder(ranks, queries), context, segments=segments)
-    torch.testing.assert_close(states[asked].view(2, 3, D), expected.last_hidden_state, atol=1e-4, rtol=0)
-    assert (states[~asked] == 0).all()
+    torch.testing.assert_close(states[is_target].view(2, 3, D), expected.last_hidden_state, atol=1e-4, rtol=0)
+    assert (states[~is_target] == 0).all()
     for ours, theirs in zip(contents, expected.hidden_states[::2], strict=True):
         torch.testing.assert_close(ours[mask], theirs[mask], atol=1e-4, rtol=0)
 
