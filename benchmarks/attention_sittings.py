@@ -29,7 +29,6 @@ import argparse
 import gc
 import json
 import os
-import subprocess
 import sys
 import tarfile
 import time
@@ -37,10 +36,11 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import get_context
 from pathlib import Path
-from shutil import rmtree, which
+from shutil import rmtree
 from typing import Any, NamedTuple
 
 from attention_effects import EFFECTS_FILE, Effect, list_effects, load_effects, measure_effect
+from background_run import report, start_in_background
 from compress_weights import write_atomically
 
 from mnemic.data.text_tasks.examples import TextError
@@ -446,24 +446,9 @@ def work(args: argparse.Namespace) -> None:
             torch.cuda.empty_cache()
 
 
-def report(args: argparse.Namespace, text: str) -> None:
-    """Append a line to out/log."""
-    line = f"{time.strftime('%T')} {text}"
-    print(line, flush=True)
-    with (args.out / "log").open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
-
-
 def start(args: argparse.Namespace) -> None:
     """Start ``run`` in a session of its own, which outlives this command."""
-    args.out.mkdir(parents=True, exist_ok=True)
-    if which("nvidia-cuda-mps-control"):  # so that processes share the GPU
-        subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False, capture_output=True)
-    options = sys.argv[sys.argv.index("start") + 1 :]
-    with (args.out / "output").open("w", encoding="utf-8") as file:
-        subprocess.Popen(
-            [sys.executable, __file__, "run", *options], stdout=file, stderr=subprocess.STDOUT, start_new_session=True
-        )
+    start_in_background(__file__, args.out)
 
 
 def wait(args: argparse.Namespace) -> None:

@@ -31,7 +31,6 @@ import io
 import json
 import lzma
 import os
-import subprocess
 import sys
 import tarfile
 import time
@@ -43,6 +42,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from background_run import report, start_in_background
 from compress_weights import WEIGHTS_FILE, pack_weights, unpack_weights, write_atomically
 
 MIB = 2**20
@@ -418,14 +418,6 @@ def run_job(log: Path, job: Callable[[], None]) -> None:
         job()
 
 
-def report(args: argparse.Namespace, text: str) -> None:
-    """Append a line to out/log."""
-    line = f"{time.strftime('%T')} {text}"
-    print(line, flush=True)
-    with (args.out / "log").open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
-
-
 def collect_results(args: argparse.Namespace) -> None:
     """Pack the networks in pieces, and figures, predictions and logs in one file."""
     results = args.out / "results"
@@ -447,20 +439,7 @@ def collect_results(args: argparse.Namespace) -> None:
 
 def start(args: argparse.Namespace) -> None:
     """Start ``run`` in a session of its own, which outlives this command."""
-    args.out.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False, capture_output=True) if has_mps() else None
-    options = sys.argv[sys.argv.index("start") + 1 :]
-    with (args.out / "output").open("w", encoding="utf-8") as file:
-        subprocess.Popen(
-            [sys.executable, __file__, "run", *options], stdout=file, stderr=subprocess.STDOUT, start_new_session=True
-        )
-
-
-def has_mps() -> bool:
-    """Whether processes can share the GPU through CUDA's multi-process service."""
-    from shutil import which
-
-    return which("nvidia-cuda-mps-control") is not None
+    start_in_background(__file__, args.out)
 
 
 def wait(args: argparse.Namespace) -> None:
