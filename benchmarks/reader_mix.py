@@ -1,26 +1,22 @@
 """Train the readers of 12 and 6 layers on a mix of domains, on a machine without a network.
 
-Here, once (DATA has squad and qa; E5 is a folder made by convert_e5.py, RANKER the cross-encoder
-ms-marco-l12 as a Hugging Face folder):
+Here, once (DATA has squad and qa; E5 is a folder made by convert_e5.py):
 
-    python benchmarks/reader_mix.py pack DATA E5 RANKER carry
+    python benchmarks/reader_mix.py pack DATA E5 carry
 
-makes carry/questions (encoded for training, and those for measuring), carry/data (SQuAD),
-carry/e5-small-0 …, carry/ms-marco-l12-0 …, of at most --piece MiB, to be copied one by one into one
-folder. There:
+makes carry/questions (encoded for training, and those for measuring), carry/data (SQuAD) and
+carry/e5-small-0 …, of at most --piece MiB, to be copied one by one into one folder. There:
 
     python benchmarks/reader_mix.py start carry out       begins in the background, and returns
     python benchmarks/reader_mix.py wait out RESULTS --seconds 560        again until it says done
 
 ``start`` takes the options of ``run``, which does the same in the foreground, and waits for pieces
 that are not there yet. It trains a reader of 12 layers per --seeds side by side and averages them;
-then one of 6 layers, from its layers and then its answers; then bert-mass with that one's encoder;
-and measures all of them and today's reader by domain. ``refine`` trains the small reader on, from
-carry/reader-6 with carry/reader-12 as its teacher, once carry/ready is there, then bert-mass with
-it: out/int8 has both. --minutes are those of the readers, of the
-layers, and of the small reader. A run first takes a few steps to learn how many fit into its
-minutes. Beside the small reader one of 12 layers learns from SQuAD alone, for comparison. RESULTS
-gets the networks in 8 bits, in pieces of 15 MiB (``join`` puts them together), and results.tar.gz:
+trains the mean on with their answers; then one of 6 layers, from the layers of that one, and its
+answers; then bert-mass with that one's encoder; and measures all of them by domain. --minutes are
+those of the first readers, of the distilled one, of the layers, and of the small reader. A run
+first takes a few steps to learn how many fit into its minutes. RESULTS gets the networks in 8 bits
+as soon as they are there, in pieces of 15 MiB (``join`` puts them together), and results.tar.gz:
 figures, predictions and logs. --tiny does everything on the CPU in minutes, with few questions and
 networks of few layers, to see that it works.
 """
@@ -31,6 +27,7 @@ import io
 import json
 import lzma
 import os
+import shutil
 import sys
 import tarfile
 import time
@@ -59,12 +56,13 @@ TINY_SOURCES: list[dict[str, Any]] = [
     {"documents": 8, "split": "validation", "standalone": False},
     {"path": "squad/dev-v1.1.json*", "domain": "squad_dev", "split": "test", "max_questions": 40},
 ]
-TINY_DEPTHS = {"reader-12": 2, "reader-6-layers": 1, "reader-6": 1, "reader-small": 1}
-START, RANKER, SQUAD_ONLY, SMALL = "e5-small", "ms-marco-l12", "squad-only", "reader-small"
+FIRST, DISTILLED, LAYERS, SMALL = "reader-12", "reader-12-distilled", "reader-6-layers", "reader-small"
+TINY_DEPTHS = {FIRST: 2, DISTILLED: 2, LAYERS: 1, SMALL: 1}
+START = "e5-small"
 QUESTIONS_FILE = "questions.xz"
 TENSORS_FILE, MISSING = "weights.safetensors", "missing.json"
-SHARES = {"reader-12": "", "reader-6": "reader-12", "bert-mass": "reader-6"}  # weights of which network
-DATA: dict[str, Any] = {}  # what the parent process has read, for its children: "loaded", "sets", "is_squad"
+SHARES = {DISTILLED: "", SMALL: DISTILLED, "bert-mass": SMALL}  # weights of which network
+DATA: dict[str, Any] = {}  # what the parent process has read, for its children: "loaded", "articles", "sets"
 
 
 # Here ------------------------------------------------------------------------------------------
@@ -76,8 +74,7 @@ def pack(args: argparse.Namespace) -> None:
         content = lzma.compress(gzip.decompress(path.read_bytes()), preset=9)
         write_atomically(args.carry / "data" / "squad" / f"{path.stem}.xz", content)
     pack_questions(args)
-    for weights, name in ((args.start, START), (args.ranker, RANKER)):
-        pack_network(weights, args.carry, name, args.piece * MIB)
+    pack_network(args.start, args.carry, START, args.piece * MIB)
     for path in sorted(args.carry.iterdir()):
         print(f"{path}: {sum(file.stat().st_size for file in path.rglob('*') if file.is_file()) / MIB:.1f} MiB")
 
@@ -192,7 +189,7 @@ def run(args: argparse.Namespace) -> None:
     """Train, quantize and measure everything; write out/done or out/failed at the end."""
     args.out.mkdir(parents=True, exist_ok=True)
     try:
-        refine_stages(args) if args.command == "refine" else run_stages(args)
+        run_stages(args)
     except BaseException:
         (args.out / "failed").write_text(traceback.format_exc(), encoding="utf-8")
         raise
@@ -204,40 +201,27 @@ def run_stages(args: argparse.Namespace) -> None:
     import torch
 
     torch.set_num_threads(1)  # no threads before the processes fork
-    large = [f"reader-12-{seed}" for seed in args.seeds]
+    first = [f"{FIRST}-{seed}" for seed in args.seeds]
     load_questions(args.carry / "questions" / QUESTIONS_FILE)
     start = wait_for_network(args.carry, START)
     report(args, f"{len(DATA['loaded'].train)} training questions")
-    minutes = args.minutes
-    jobs = [partial(train_reader, args, name, start, seed, minutes[0]) for name, seed in zip(large, args.seeds)]
-    run_jobs(args, {**dict(zip(large, jobs)), "encode": partial(encode_sets, args)})
-    run_jobs(args, {"average": partial(average, args, large)})
-    layers = partial(train_reader, args, "reader-6-layers", args.out / "reader-12", args.seeds[0], minutes[1])
-    run_jobs(args, {"reader-6-layers": layers})
-    wait_for_network(args.carry, RANKER)
-    small = partial(train_reader, args, "reader-6", args.out / "reader-6-layers", args.seeds[0], minutes[2])
-    twin = partial(train_reader, args, SQUAD_ONLY, start, args.seeds[0], minutes[0] / 2)
-    run_jobs(args, {"reader-6": small, SQUAD_ONLY: twin, "measure-reader-12": partial(measure, args, "reader-12")})
-    names = [large[0], "reader-6", SQUAD_ONLY, "reader"]
-    last_jobs = {f"measure-{name}": partial(measure, args, name) for name in names}
-    run_jobs(args, last_jobs | {"bert-mass": partial(train_bert_mass, args)})
-    figures = {name: json.loads((args.out / f"{name}.json").read_text()) for name in ["reader-12", *names]}
-    write_atomically(args.out / "figures.json", json.dumps(figures, indent=1).encode())
-    collect_results(args)
-    report(args, "done")
-
-
-def refine_stages(args: argparse.Namespace) -> None:
-    """Train the small reader on from carry/reader-6 and carry/reader-12, then bert-mass with it."""
-    import torch
-
-    torch.set_num_threads(1)
-    load_questions(args.carry / "questions" / QUESTIONS_FILE)
-    while not (args.carry / "ready").exists():
-        time.sleep(0.2)
-    small = partial(train_reader, args, SMALL, args.carry / "reader-6", args.seeds[0], args.minutes[0])
-    run_jobs(args, {SMALL: small, "encode": partial(encode_sets, args)})
-    run_jobs(args, {"bert-mass": partial(train_bert_mass, args), f"measure-{SMALL}": partial(measure, args, SMALL)})
+    minutes, seed = args.minutes, args.seeds[0]
+    jobs = [partial(train_reader, args, name, start, seed, minutes[0]) for name, seed in zip(first, args.seeds)]
+    run_jobs(args, {**dict(zip(first, jobs)), "encode": partial(encode_sets, args)})
+    run_jobs(args, {"average": partial(average, args, first)})
+    distilled = partial(train_reader, args, DISTILLED, args.out / FIRST, seed, minutes[1])
+    run_jobs(args, {DISTILLED: distilled, f"measure-{FIRST}": partial(measure, args, FIRST)})
+    collect_network(args, DISTILLED)
+    layers = partial(train_reader, args, LAYERS, args.out / DISTILLED, seed, minutes[2])
+    run_jobs(args, {LAYERS: layers, f"measure-{DISTILLED}": partial(measure, args, DISTILLED)})
+    collect_figures(args)
+    small = partial(train_reader, args, SMALL, args.out / LAYERS, seed, minutes[3])
+    run_jobs(args, {SMALL: small, f"measure-{first[0]}": partial(measure, args, first[0])})
+    collect_network(args, SMALL)
+    measure_small = partial(measure, args, SMALL)
+    run_jobs(args, {f"measure-{SMALL}": measure_small, "bert-mass": partial(train_bert_mass, args)})
+    collect_network(args, "bert-mass")
+    collect_figures(args)
     report(args, "done")
 
 
@@ -251,9 +235,8 @@ def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, A
         sets += [*TINY, f"model.encode.stack.depth={TINY_DEPTHS[name]}"]
     recipe = load_recipe(name, [*sets, *args.sets], change=partial(start_recipe_from, folder=start))
     if "teacher" in recipe:
-        large = args.carry / "reader-12" if args.command == "refine" else args.out / "reader-12"
-        folders = {"reader-6": [large, args.carry / RANKER]}.get(name, [large])
-        recipe = override(recipe, "teacher.folder", [str(folder) for folder in folders])
+        names = [f"{FIRST}-{seed}" for seed in args.seeds] if name == DISTILLED else [DISTILLED]
+        recipe = override(recipe, "teacher.folder", [str(args.out / teacher) for teacher in names])
     return recipe
 
 
@@ -264,9 +247,8 @@ def load_questions(path: Path) -> None:
     packed = torch.load(io.BytesIO(lzma.decompress(path.read_bytes())), weights_only=False)  # our own file
     loaded = packed["loaded"]
     train = replace(loaded.train, token_pool=packed["token_pool"].long())
-    is_squad = [path.startswith("squad/") for path, count in packed["articles"] for _ in range(count)]
     loaded = loaded._replace(train=train, validation=())
-    DATA.update(loaded=loaded, articles=packed["articles"], sets=packed["sets"], is_squad=torch.tensor(is_squad))
+    DATA.update(loaded=loaded, articles=packed["articles"], sets=packed["sets"])
 
 
 def encode_sets(args: argparse.Namespace) -> None:
@@ -287,11 +269,9 @@ def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, mi
     from mnemic.evaluate.calibration import Calibration
     from mnemic.recipe import override
 
-    recipe = make_recipe(args, name if name in TINY_DEPTHS else "reader-12", start)
+    recipe = make_recipe(args, name if name in TINY_DEPTHS else FIRST, start)
     train = change_mix(recipe["data"])
     print(f"{float(train.weights.sum()):.0f} questions an epoch", flush=True)
-    if name == SQUAD_ONLY:
-        train = replace(train, weights=DATA["is_squad"].float())
     training.load_data = lambda recipe: DATA["loaded"]._replace(train=train)
     training.calibrate_no_answer = lambda network, dataset: Calibration(1.0, 0.0)  # later, on all domains
     num_probe = TINY_STEPS if args.tiny else PROBE_STEPS
@@ -312,7 +292,7 @@ def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, mi
         if step.row is not None:
             row = step.row
             print(f"{row['step']}/{step.total_steps} loss {row['loss']:.4f} {row.get('losses')}", flush=True)
-    if name in ("reader-6", SMALL, SQUAD_ONLY):
+    if name in (DISTILLED, SMALL):
         save_int8(args, name)
 
 
@@ -325,6 +305,7 @@ def change_mix(data: dict[str, Any]) -> Any:
         num_articles=data["articles"],
         texts_per_article=data["passages"],
         questions_per_text=data["questions_per_passage"],
+        wrong_fraction=data["negatives"],
     )
     weights = {source.get("path", ""): source.get("weight", 1.0) for source in reversed(data["sources"])}
     counts = torch.tensor([count for _, count in DATA["articles"]])
@@ -336,8 +317,8 @@ def average(args: argparse.Namespace, names: list[str]) -> None:
     """Average the readers of all seeds, and store the mean and the first one in 8 bits."""
     from mnemic.checkpoint.average import average_checkpoints
 
-    average_checkpoints([args.out / name for name in names], args.out / "reader-12")
-    for name in ("reader-12", names[0]):
+    average_checkpoints([args.out / name for name in names], args.out / FIRST)
+    for name in (FIRST, names[0]):
         save_int8(args, name)
 
 
@@ -363,8 +344,7 @@ def train_bert_mass(args: argparse.Namespace) -> None:
             *(f"phases.{number}.train.segments=2" for number in range(4)),
             *(f"phases.{number}.train.batch=2" for number in range(4)),
         ]  # fmt: skip
-    small = SMALL if args.command == "refine" else "reader-6"
-    change = partial(start_recipe_from, folder=args.out / "int8" / small)
+    change = partial(start_recipe_from, folder=args.out / "int8" / SMALL)
     recipe = load_recipe("bert-mass-articles", sets, change=change)
     for step in fit(recipe, args.out / "bert-mass", seed=0, device=args.device):
         if step.row is not None:
@@ -385,7 +365,7 @@ def measure(args: argparse.Namespace, name: str) -> None:
     checkpoint = load_checkpoint(folder if folder.is_dir() else name)
     sets = torch.load(args.out / "sets.pt", weights_only=False)  # our own file
     figures = measure_reader(checkpoint, sets, device, args.out / f"{name}.jsonl.gz")
-    if not args.tiny and name in ("reader-6", SMALL, "reader", "reader-12"):
+    if not args.tiny and name in (FIRST, DISTILLED, SMALL):
         data = {"kind": "retrieval", "folder": str(args.carry / "data" / "squad")}
         figures["squad"] = measure_squad(checkpoint, data, device)
     write_atomically(args.out / f"{name}.json", json.dumps(figures, indent=1).encode())
@@ -418,23 +398,30 @@ def run_job(log: Path, job: Callable[[], None]) -> None:
         job()
 
 
-def collect_results(args: argparse.Namespace) -> None:
-    """Pack the networks in pieces, and figures, predictions and logs in one file."""
-    results = args.out / "results"
-    for name, parent in reversed(SHARES.items()):
-        if parent:
-            drop_shared(args.out / "int8" / name, args.out / "int8" / parent)
-        path = args.out / f"{name}.tar"
-        with tarfile.open(path, "w") as archive:
-            archive.add(args.out / "int8" / name, name)
-        content = path.read_bytes()
-        for number, start in enumerate(range(0, len(content), PIECE_BYTES)):
-            write_atomically(results / f"{name}.tar.{number}", content[start : start + PIECE_BYTES])
-    with tarfile.open(results / "results.tar.gz", "w:gz") as archive:
-        for path in sorted(
+def collect_network(args: argparse.Namespace, name: str) -> None:
+    """Pack a network in pieces, without the weights that it shares."""
+    folder = args.out / "int8" / name
+    if SHARES[name]:
+        folder = args.out / "packed" / name
+        shutil.copytree(args.out / "int8" / name, folder)
+        drop_shared(folder, args.out / "int8" / SHARES[name])
+    path = args.out / f"{name}.tar"
+    with tarfile.open(path, "w") as archive:
+        archive.add(folder, name)
+    content = path.read_bytes()
+    for number, start in enumerate(range(0, len(content), PIECE_BYTES)):
+        write_atomically(args.out / "results" / f"{name}.tar.{number}", content[start : start + PIECE_BYTES])
+
+
+def collect_figures(args: argparse.Namespace) -> None:
+    """Pack figures, predictions and logs in one file."""
+    path = args.out / "results" / "results.tar.gz"
+    path.parent.mkdir(exist_ok=True)
+    with tarfile.open(path, "w:gz") as archive:
+        for file in sorted(
             [*args.out.glob("*.json*"), *args.out.glob("*.log"), args.out / "log", *args.out.glob("*/log.tsv")]
         ):
-            archive.add(path, path.relative_to(args.out))
+            archive.add(file, file.relative_to(args.out))
 
 
 def start(args: argparse.Namespace) -> None:
@@ -453,8 +440,8 @@ def wait(args: argparse.Namespace) -> None:
     args.results.mkdir(parents=True, exist_ok=True)
     for path in sorted((args.out / "results").glob("*")):
         write_atomically(args.results / path.name, path.read_bytes())
-    if (args.out / "figures.json").exists():
-        print((args.out / "figures.json").read_text(encoding="utf-8"))
+    for path in sorted(args.out.glob("*.json")):
+        print(path.name, path.read_text(encoding="utf-8"))
 
 
 def main() -> None:
@@ -463,17 +450,16 @@ def main() -> None:
     command = commands.add_parser("pack")
     command.add_argument("data", type=Path)
     command.add_argument("start", type=Path, help="a Hugging Face folder")
-    command.add_argument("ranker", type=Path, help="a Hugging Face folder with a classification head")
     command.add_argument("carry", type=Path)
     command.add_argument("--tiny", action="store_true", help="few questions, for run --tiny")
     command.add_argument("--piece", type=int, default=29, help="MiB of weights per piece")
     command.set_defaults(action=pack)
-    for name, action in (("run", run), ("refine", run), ("start", start)):
+    for name, action in (("run", run), ("start", start)):
         command = commands.add_parser(name)
         command.add_argument("carry", type=Path)
         command.add_argument("out", type=Path)
         command.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-        command.add_argument("--minutes", type=float, nargs="+", default=[6.0, 2.3, 6.0])
+        command.add_argument("--minutes", type=float, nargs="+", default=[8.5, 5.5, 2.2, 4.5])
         command.add_argument("--set", action="append", default=[], dest="sets", metavar="KEY=VALUE")
         command.add_argument("--device", default="cuda")
         command.add_argument("--tiny", action="store_true", help="on the CPU, in minutes")
@@ -489,7 +475,7 @@ def main() -> None:
     command.set_defaults(action=wait)
     args = parser.parse_args()
     if getattr(args, "tiny", False):
-        args.device, args.minutes = "cpu", [0.0, 0.0, 0.0]
+        args.device, args.minutes = "cpu", [0.0, 0.0, 0.0, 0.0]
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     args.action(args)

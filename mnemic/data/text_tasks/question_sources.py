@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from mnemic.data.contract import SPLITS, Split, check_count, check_minimum, check_share
 from mnemic.data.documents.examples import generate_questions
 from mnemic.data.groups import number_groups
+from mnemic.data.text_tasks.altered_questions import alter_questions, learn_replacements
 from mnemic.data.text_tasks.augment_questions import Augmentation, augment_questions
 from mnemic.data.text_tasks.examples import QuestionExample, TextError
 from mnemic.data.text_tasks.question_lines import AnswerKind, read_question_lines
@@ -179,7 +180,18 @@ def make_articles(
 def augment_articles(
     articles: Sequence[QuestionArticle], augmentation: Augmentation, seed: int
 ) -> list[QuestionArticle]:
-    """Change the form of a share of the questions of articles."""
+    """Add altered questions to the standalone articles, and change the form of a share of all."""
+    if augmentation.altered:
+        standalone = [example for article in articles if article.source.standalone for example in article.examples]
+        replacements = learn_replacements(standalone)
+        articles = [
+            article._replace(
+                examples=article.examples + alter_questions(article.examples, replacements, augmentation.altered, seed)
+            )
+            if article.source.standalone
+            else article
+            for article in articles
+        ]
     return [article._replace(examples=augment_questions(article.examples, augmentation, seed)) for article in articles]
 
 
