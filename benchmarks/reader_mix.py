@@ -60,10 +60,11 @@ TINY_SOURCES: list[dict[str, Any]] = [
 FIRST, TEACHER, DISTILLED = "reader-12", "reader-12-teacher", "reader-12-distilled"
 LAYERS, SMALL = "reader-6-layers", "reader-small"
 TINY_DEPTHS = {FIRST: 2, TEACHER: 2, DISTILLED: 2, LAYERS: 1, SMALL: 1}
+REFINED = ["train.batch=128", "train.rate=0.00012", 'train.frozen=["encode.embeddings.tokens"]']  # of the large one
 START = "e5-small"
 QUESTIONS_FILE = "questions.xz"
 TENSORS_FILE, MISSING = "weights.safetensors", "missing.json"
-SHARES = {DISTILLED: "", SMALL: DISTILLED, "bert-mass": SMALL}  # weights of which network
+PARENTS = {SMALL: (DISTILLED, FIRST), "bert-mass": (SMALL,)}  # whose weights a network shares, the first that is there
 DATA: dict[str, Any] = {}  # what the parent process has read, for its children: "loaded", "articles", "sets"
 
 
@@ -148,10 +149,15 @@ def join(args: argparse.Namespace) -> None:
         with tarfile.open(joined) as archive:
             archive.extractall(args.folder, filter="data")
         joined.unlink()
-    for name, parent in SHARES.items():
-        if (args.folder / name / MISSING).exists():
-            restore_shared(args.folder / name, args.folder / parent)
-        print(args.folder / name)
+    for path in sorted(args.folder.glob(f"*/{MISSING}"), key=lambda path: list(PARENTS).index(path.parent.name)):
+        restore_shared(path.parent, find_parent(path.parent))
+    print(*sorted(args.folder.iterdir()), sep="\n")
+
+
+def find_parent(folder: Path) -> Path:
+    """Find the network, in the same folder, whose weights a network shares."""
+    parents = (folder.parent / name for name in PARENTS[folder.name])
+    return next(parent for parent in parents if parent.is_dir())
 
 
 def drop_shared(folder: Path, parent: Path) -> None:
@@ -194,7 +200,7 @@ def run(args: argparse.Namespace) -> None:
     """Train, quantize and measure everything; write out/done or out/failed at the end."""
     args.out.mkdir(parents=True, exist_ok=True)
     try:
-        run_stages(args)
+        refine_stages(args) if args.command == "refine" else run_stages(args)
     except BaseException:
         (args.out / "failed").write_text(traceback.format_exc(), encoding="utf-8")
         raise
@@ -233,6 +239,42 @@ def run_stages(args: argparse.Namespace) -> None:
     report(args, "done")
 
 
+def refine_stages(args: argparse.Namespace) -> None:
+    """Train the shipped readers on: the large one per seed, then the small one with their mean."""
+    import torch
+
+    torch.set_num_threads(1)
+    large = [f"{FIRST}-{seed}" for seed in args.seeds]
+    load_questions(args.carry / "questions" / QUESTIONS_FILE)
+    while not (args.carry / "ready").exists():
+        time.sleep(0.2)
+    minutes, weights = args.minutes, args.carry / "weights"
+    jobs = {
+        name: partial(train_reader, args, name, weights / "reader", seed, minutes[0])
+        for name, seed in zip(large, args.seeds)
+    }
+    run_jobs(args, {**jobs, "encode": partial(encode_sets, args)})
+    run_jobs(args, {"average": partial(average, args, large)})
+    collect_network(args, FIRST)
+    small = partial(train_reader, args, SMALL, weights / "reader-small", args.seeds[0], minutes[1])
+    run_jobs(args, {SMALL: small, f"measure-{FIRST}": partial(measure, args, FIRST)})
+    collect_network(args, SMALL)
+    collect_figures(args)
+    measure_small = partial(measure, args, SMALL)
+    run_jobs(args, {f"measure-{SMALL}": measure_small, "bert-mass": partial(train_bert_mass, args)})
+    collect_network(args, "bert-mass")
+    collect_figures(args)
+    report(args, "done")
+
+
+def average(args: argparse.Namespace, names: list[str]) -> None:
+    """Average the readers of all seeds, and store their mean in 8 bits."""
+    from mnemic.checkpoint.average import average_checkpoints
+
+    average_checkpoints([args.out / name for name in names], args.out / FIRST)
+    save_int8(args, FIRST)
+
+
 def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, Any]:
     """Load a recipe with its data, start and the options of the command line."""
     from mnemic.recipe import load_recipe, override
@@ -241,9 +283,12 @@ def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, A
     sets = [f"data.folder={args.carry / 'data'}", "train.validate=0", f"train.log={LOG_STEPS}", "train.save=100000"]
     if args.tiny:
         sets += [*TINY, f"model.encode.stack.depth={TINY_DEPTHS[name]}"]
+    if args.command == "refine" and name == FIRST:
+        sets += REFINED
     recipe = load_recipe(name, [*sets, *args.sets], change=partial(start_recipe_from, folder=start))
     if "teacher" in recipe:
-        names = [FIRST, *(f"{TEACHER}-{seed}" for seed in args.seeds)] if name == DISTILLED else [DISTILLED]
+        large = DISTILLED if args.command == "run" else FIRST
+        names = [FIRST, *(f"{TEACHER}-{seed}" for seed in args.seeds)] if name == DISTILLED else [large]
         recipe = override(recipe, "teacher.folder", [str(args.out / teacher) for teacher in names])
     return recipe
 
@@ -277,8 +322,9 @@ def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, mi
     from mnemic.evaluate.calibration import Calibration
     from mnemic.recipe import override
 
-    recipe = make_recipe(args, name if name in TINY_DEPTHS else TEACHER, start)
-    if name not in TINY_DEPTHS and seed % 2:
+    kind = name if name in TINY_DEPTHS else name.rpartition("-")[0]  # without its seed
+    recipe = make_recipe(args, kind, start)
+    if kind == TEACHER and seed % 2:
         recipe = override(recipe, "data.augment.altered", 0.0)
     train = change_mix(recipe["data"])
     print(f"{float(train.weights.sum()):.0f} questions an epoch", flush=True)
@@ -369,7 +415,7 @@ def measure(args: argparse.Namespace, name: str) -> None:
     checkpoint = load_checkpoint(folder if folder.is_dir() else name)
     sets = torch.load(args.out / "sets.pt", weights_only=False)  # our own file
     figures = measure_reader(checkpoint, sets, device, args.out / f"{name}.jsonl.gz")
-    if not args.tiny and name in (DISTILLED, SMALL):
+    if not args.tiny and name in (FIRST, DISTILLED, SMALL):
         data = {"kind": "retrieval", "folder": str(args.carry / "data" / "squad")}
         figures["squad"] = measure_squad(checkpoint, data, device)
     write_atomically(args.out / f"{name}.json", json.dumps(figures, indent=1).encode())
@@ -405,10 +451,10 @@ def run_job(log: Path, job: Callable[[], None]) -> None:
 def collect_network(args: argparse.Namespace, name: str) -> None:
     """Pack a network in pieces, without the weights that it shares."""
     folder = args.out / "int8" / name
-    if SHARES[name]:
+    if name in PARENTS:
         folder = args.out / "packed" / name
         shutil.copytree(args.out / "int8" / name, folder)
-        drop_shared(folder, args.out / "int8" / SHARES[name])
+        drop_shared(folder, find_parent(args.out / "int8" / name))
     path = args.out / f"{name}.tar"
     with tarfile.open(path, "w") as archive:
         archive.add(folder, name)
@@ -458,7 +504,7 @@ def main() -> None:
     command.add_argument("--tiny", action="store_true", help="few questions, for run --tiny")
     command.add_argument("--piece", type=int, default=29, help="MiB of weights per piece")
     command.set_defaults(action=pack)
-    for name, action in (("run", run), ("start", start)):
+    for name, action in (("run", run), ("refine", run), ("start", start)):
         command = commands.add_parser(name)
         command.add_argument("carry", type=Path)
         command.add_argument("out", type=Path)
