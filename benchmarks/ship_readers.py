@@ -1,51 +1,40 @@
-"""Calibrate the networks that ``reader_mix.py`` trained, and install them in the package.
+"""Calibrate readers that were trained, and install them in the package.
 
     python benchmarks/reader_mix.py join RESULTS FOLDER
-    python benchmarks/ship_readers.py FOLDER RESULTS --command "python benchmarks/reader_mix.py …"
+    python benchmarks/ship_readers.py RESULTS FOLDER/reader-12=reader --command "mnemic train …"
 
-The probability of "no answer" is fitted to the predictions for held-out questions of all domains
-that came back in RESULTS (Platt scaling, which leaves every answer as it is). Cards keep the
-sources and licenses of the network that they replace, and have the figures of RESULTS.
+RESULTS has NAME.jsonl.gz and NAME.json of ``reader_mix.py``, or of ``reader_domains.py``. The
+probability of "no answer" is fitted to the predictions for held-out questions of all domains
+(Platt scaling, which leaves every answer as it is). Cards keep the sources and licenses of the
+network that they replace, and have the figures of RESULTS. The networks that share its weights are
+stored again, so that they refer to the new file: train them with its frozen word vectors first.
 """
 
 import argparse
 import gzip
-import io
 import json
-import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from reader_mix import DISTILLED, SMALL
 
 from mnemic import __version__
 from mnemic.checkpoint.atomic_files import hash_file, write_json
-from mnemic.checkpoint.folder import MANIFEST, Checkpoint, load_checkpoint, save_checkpoint
-from mnemic.checkpoint.shipped import CARD, WEIGHTS, size_in_bytes
+from mnemic.checkpoint.folder import MANIFEST, RECIPE, Checkpoint, load_checkpoint, save_checkpoint
+from mnemic.checkpoint.shipped import CARD, WEIGHTS, list_networks, size_in_bytes
 from mnemic.evaluate.calibration import LOGIT_EPS, Calibration, apply_calibration, fit_platt_scaling
 from mnemic.files import read_json
 from mnemic.reproduce.publish import install_folder
 
-BERT_MASS = "bert-mass"
-SHIPPED = {DISTILLED: ("reader", ""), SMALL: ("reader-small", "reader"), BERT_MASS: (BERT_MASS, "reader-small")}
 FITTED_SETS = ("validation", "hard")  # whose questions are held out of training
-
-
-def read_member(results: Path, name: str) -> bytes:
-    """Read a file of results.tar.gz."""
-    with tarfile.open(results / "results.tar.gz") as archive:
-        file = archive.extractfile(name)
-        assert file is not None
-        return file.read()
 
 
 def read_predictions(results: Path, name: str) -> Iterator[tuple[str, bool, float]]:
     """Yield each question's set, whether it has an answer, and the probability of that."""
-    with gzip.open(io.BytesIO(read_member(results, f"{name}.jsonl.gz")), "rt", encoding="utf-8") as lines:
+    with gzip.open(results / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
             set_name, _, has_answer, probability, *_ = json.loads(line)
             yield set_name, has_answer, probability
@@ -60,26 +49,22 @@ def fit_calibration(results: Path, name: str) -> Calibration:
 
 def summarize_figures(results: Path, name: str) -> dict[str, float]:
     """Select the figures of a card: SQuAD's, and those of questions that look answerable."""
-    figures = json.loads(read_member(results, f"{name}.json"))
-    squad = {key: round(value, 2) for key, value in figures["squad"].items()}
-    return squad | {f"hard: {key}": value for key, value in figures["hard"]["figures"].items()}
+    report = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
+    figures = report["test"]["figures"] | report.get("squad", {})
+    squad = {key: figures[f"{key}, squad_dev"] for key in ("f1", "exact")}
+    retrieval = {key: round(value, 2) for key, value in report.get("squad", {}).items() if key.startswith("recall")}
+    return squad | retrieval | {f"hard: {key}": value for key, value in report["hard"]["figures"].items()}
 
 
-def install(name: str, args: argparse.Namespace) -> None:
-    """Install one network, calibrated, with its card."""
-    target, shared = SHIPPED[name]
-    checkpoint: Checkpoint = load_checkpoint(args.folder / name)
-    card: dict[str, Any] = read_json(args.into / target / CARD) | {
-        "data": checkpoint.recipe["data"],
-        "command": args.command,
-        "mnemic": __version__,
-        "seconds": round(sum(row["seconds"] for row in checkpoint.progress.history), 1),
-    }
-    if name != BERT_MASS:
-        calibration = fit_calibration(args.results, name)
-        print(f"{target}: no-answer logits times {calibration.scale:.3f}, {calibration.shift:+.3f}")
-        apply_calibration(checkpoint.network.respond, calibration)
-        card["figures"] = summarize_figures(args.results, name)
+def list_sharing(target: str) -> list[str]:
+    """List the shipped networks that share weights with another one."""
+    recipes = {name: read_json(WEIGHTS / name / RECIPE) for name in list_networks()}
+    return [name for name, recipe in recipes.items() if recipe.get("shared", {}).get("network") == target]
+
+
+def install(checkpoint: Checkpoint, target: str, card: Mapping[str, Any]) -> None:
+    """Install a network with its card; what it shares with another one stays shared."""
+    shared = read_json(WEIGHTS / target / RECIPE).get("shared", {}).get("network", "")
     with TemporaryDirectory() as temporary_folder:
         folder = Path(temporary_folder) / target
         save_checkpoint(folder, replace(checkpoint, state={}), quantize=True, share_with=shared)
@@ -87,20 +72,39 @@ def install(name: str, args: argparse.Namespace) -> None:
         manifest = read_json(folder / MANIFEST)
         manifest["files"][CARD] = hash_file(folder / CARD)
         write_json(folder / MANIFEST, manifest)
-        install_folder(folder, args.into / target)
-    print(f"{args.into / target}: {size_in_bytes(args.into / target)} bytes")
+        install_folder(folder, WEIGHTS / target)
+    print(f"{WEIGHTS / target}: {size_in_bytes(WEIGHTS / target)} bytes")
+
+
+def ship(run: Path, target: str, args: argparse.Namespace) -> None:
+    """Calibrate and install one network, and store those that share its weights again."""
+    sharing = {name: load_checkpoint(name) for name in list_sharing(target)}
+    cards = {name: read_json(WEIGHTS / name / CARD) for name in (target, *sharing)}
+    checkpoint = load_checkpoint(run)
+    calibration = fit_calibration(args.results, run.name)
+    print(f"{target}: no-answer logits times {calibration.scale:.3f}, {calibration.shift:+.3f}")
+    apply_calibration(checkpoint.network.respond, calibration)
+    card = cards[target] | {
+        "data": checkpoint.recipe["data"],
+        "command": args.command,
+        "mnemic": __version__,
+        "seconds": round(sum(row["seconds"] for row in checkpoint.progress.history), 1),
+        "figures": summarize_figures(args.results, run.name),
+    }
+    install(checkpoint, target, card)
+    for name, shared_checkpoint in sharing.items():
+        install(shared_checkpoint, name, cards[name])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("results", type=Path)
+    parser.add_argument("networks", nargs="+", metavar="RUN=NAME", help="those whose weights others share first")
     parser.add_argument("--command", required=True, help="what trained them, for the cards")
-    parser.add_argument("--networks", nargs="+", default=list(SHIPPED), choices=list(SHIPPED))
     args = parser.parse_args()
-    args.into = WEIGHTS  # networks that share weights refer to those installed
-    for name in args.networks:
-        install(name, args)
+    for network in args.networks:
+        run, _, target = network.partition("=")
+        ship(Path(run), target, args)
 
 
 if __name__ == "__main__":
