@@ -137,7 +137,7 @@ def find_names(text: str) -> list[str]:
 def alter_question(
     example: QuestionExample, replacements: Replacements, names: Sequence[str], generator: Random
 ) -> str | None:
-    """Replace a word of a question, or negate it; None if it has none for the change that is drawn.
+    """Replace a word of a question, or negate it; None if that is impossible.
 
     A name or number of the text is replaced by another one of ``names``, of the same kind; other
     words by what replaced them in the questions learned from, drawn by their rates.
