@@ -1,4 +1,4 @@
-"""Questions that a text nearly answers, made by replacing a word of questions that it does answer.
+"""Make questions that a text nearly answers, by replacing words of those it answers.
 
 Half of SQuAD 2.0's unanswerable questions differ from an answerable one about the same text by one
 or two words: "smallest" for "largest", "didn't" for "did", another name or year (Rajpurkar et al.
@@ -167,7 +167,10 @@ def alter_question(
 
 
 def is_other_name(name: str, word: str, words: Sequence[str]) -> bool:
-    """Whether a name may stand for a word: both names or both numbers of one length, and new."""
+    """Check whether a name may replace a word: of the same kind, and new to the question.
+
+    Numbers are of one kind if they have one length.
+    """
     same_kind = name[0].isdigit() == word[0].isdigit() and (not word[0].isdigit() or len(name) == len(word))
     return same_kind and name.lower() not in words and name.lower() not in STOP_WORDS
 
