@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 from app_runs import Result, model, run, sets
-from text_runs import TINY, files, run_of
+from text_runs import TINY, files, run_of, trained
+
+from mnemic.data import DATASETS
+from mnemic.evaluate.curves import average_precision, roc_auc
+from mnemic.evaluate.text_metrics import score_second_class
+from mnemic.predict.windows import compute_class_logits
+from mnemic.recipe import build
 
 
 def parse_rows(result: Result) -> list[dict[str, Any]]:
@@ -44,6 +50,22 @@ def test_standard_input_is_read_once() -> None:
     assert done.code == 2
     assert "standard input (-) can be read once" in done.err
     assert not done.out
+
+
+def test_two_classes_have_curves(tmp_path: Path) -> None:
+    plot = tmp_path / "curves.svg"
+    report = run("evaluate", run_of("classes"), "--split", "train", "--plot", plot, "--json").json
+    network = trained("classes")
+    dataset = build(DATASETS, report["data"]).dataset("train", network.tokenizer, network.labels)
+    decisions = score_second_class(compute_class_logits(network.network, dataset), dataset.targets.tolist())
+    assert report["figures"]["AUROC"] == pytest.approx(100 * roc_auc(*decisions))
+    assert report["figures"]["average precision"] == pytest.approx(100 * average_precision(*decisions))
+    text = plot.read_text(encoding="utf-8")
+    assert f"average precision {report['figures']['average precision']:.1f}" in text
+    assert dataset.labels[1] in text
+    refused = run("evaluate", run_of("numbers"), "--plot", tmp_path / "curves.png")
+    assert refused.code == 2
+    assert "--plot is for two classes" in refused.err
 
 
 def test_labels_that_are_new_count_as_wrong_and_are_named(tmp_path: Path) -> None:
