@@ -1,5 +1,6 @@
 """METEOR of a generated text, with the stages that need no dictionary."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -11,7 +12,7 @@ PENALTY_POWER = 3  # β
 
 
 def meteor_stem(prediction: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """Compute METEOR with the stages exact and stem, from 0 to 1, of the best reference.
+    """Compute METEOR by words and stems, from 0 to 1, with the best reference.
 
     Lavie and Agarwal 2007: words match as they are, then by their stem (Porter 1980), in small
     letters. A harmonic mean of precision and recall falls by up to half, the more pieces the
@@ -67,5 +68,5 @@ def align_words(
 
 def count_chunks(matches: Sequence[tuple[int, int]]) -> int:
     """Count the pieces of matches that are neighbors in both texts."""
-    neighbors = zip(matches, matches[1:])
+    neighbors = itertools.pairwise(matches)
     return 1 + sum((second[0] - first[0], second[1] - first[1]) != (1, 1) for first, second in neighbors)

@@ -107,7 +107,7 @@ def compute_classification_metrics(network: nn.Module, dataset: TextDataset) -> 
 
 
 def score_second_class(logits: Tensor, targets: Sequence[int]) -> tuple[list[float], list[bool]]:
-    """Return the probability of the second of two classes per text, and whether it is right."""
+    """Return the probability of the second class per text, and whether it is right."""
     probabilities = logits.double().softmax(1)[:, 1].tolist()
     return probabilities, [target == 1 for target in targets]
 
@@ -129,7 +129,7 @@ def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metr
 
 
 def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metrics:
-    """Compute how often a question's text is among the 1 or 5 most similar texts, MRR and nDCG@10.
+    """Compute recall among the most similar texts, MRR and nDCG@10.
 
     A text is as similar as its most similar sentence; "whole" uses one vector per text instead.
     """

@@ -35,9 +35,9 @@ def find_key_sentences(texts: Sequence[str], limit: int = 0) -> list[KeySentence
     Cats chase mice. 1.32
     Dogs chase cats. 1.32
     """
-    places = [(number, trim_span(text, span)) for number, text in enumerate(texts) for span in split_sentences(text)]
-    scores = rank_sentences([list_words(texts[number][start:end]) for number, (start, end) in places]).tolist()
-    sentences = [KeySentence(number, start, end, score) for (number, (start, end)), score in zip(places, scores)]
+    spans = [(number, trim_span(text, span)) for number, text in enumerate(texts) for span in split_sentences(text)]
+    scores = rank_sentences([list_words(texts[number][start:end]) for number, (start, end) in spans]).tolist()
+    sentences = [KeySentence(number, start, end, score) for (number, (start, end)), score in zip(spans, scores)]
     best = sorted(sentences, key=lambda sentence: -sentence.score)[: limit or None]
     return sorted(best)
 

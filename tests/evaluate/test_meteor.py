@@ -6,10 +6,11 @@ import pytest
 
 from mnemic.evaluate.meteor import align_words, count_chunks, load_stemmer, meteor_stem
 
-WORDS = """
-    run runs running runner think thinking thinks The the a cat cats nation national relational relate
-    relating House houses housing happy happily is was sky skies dying die
-""".split()
+WORDS = [
+    "run", "runs", "running", "runner", "think", "thinking", "thinks", "The", "the", "a", "cat", "cats",
+    "nation", "national", "relational", "relate", "relating", "House", "houses", "housing", "happy",
+    "happily", "is", "was", "sky", "skies", "dying", "die",
+]  # fmt: skip
 
 
 class NoSynonyms:
@@ -43,7 +44,7 @@ def test_meteor_is_that_of_nltk(num_cases: int) -> None:
 
 def test_meteor_by_hand() -> None:
     """4 of 5 words match a reference of 6, in 2 pieces."""
-    prediction, reference = "the cats sat quietly there".split(), "there the cat sits and sat".split()
+    prediction, reference = ["the", "cats", "sat", "quietly", "there"], ["there", "the", "cat", "sits", "and", "sat"]
     precision, recall = 3 / 5, 3 / 6
     assert align_words(prediction, reference, load_stemmer()) == [(0, 1), (1, 2), (2, 5), (4, 0)]
     precision, recall = 4 / 5, 4 / 6
@@ -65,7 +66,7 @@ def test_chunks_are_neighbors_in_both_texts() -> None:
 
 
 def test_meteor_falls_with_the_order_and_takes_the_best_reference() -> None:
-    words = "a long nation was happy".split()
+    words = ["a", "long", "nation", "was", "happy"]
     same, turned = meteor_stem(words, [words]), meteor_stem(words[::-1], [words])
     assert same == pytest.approx(1 - 0.5 / 5**3)
     assert turned == pytest.approx(0.5)

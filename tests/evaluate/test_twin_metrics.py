@@ -75,9 +75,7 @@ def test_rankings_are_those_of_ranx(num_cases: int) -> None:
     ranx = pytest.importorskip("ranx")
     grades, places = draw_rankings(num_cases)
     lengths = np.random.default_rng(0).integers(1, ITEMS_PER_CASE + 1, num_cases)
-    found = [
-        (row, row[order][:length].tolist(), order[:length]) for row, order, length in zip(grades, places, lengths)
-    ]
+    found = [(row, row[order][:length].tolist(), order[:length]) for row, order, length in zip(grades, places, lengths)]
     judged: dict[str, dict[str, int]] = {}
     ranked: dict[str, dict[str, float]] = {}
     for number, (row, _, order) in enumerate(found):

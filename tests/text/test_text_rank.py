@@ -10,7 +10,7 @@ import pytest
 from mnemic.text.stop_words import STOP_WORDS
 from mnemic.text.text_rank import KeySentence, SentenceLinks, find_key_sentences, rank_sentences
 
-WORDS = "cat dog mouse house sky rain sea ship wind sail red blue the of and".split()
+WORDS = ["cat", "dog", "mouse", "house", "sky", "rain", "sea", "ship", "wind", "sail", "red", "the", "of", "and"]
 TEXT = """The harbor of Old Mira was built by sailors. Rain fell. Sailors of Mira trade salt, and the
 harbor keeps their ships. Nobody swims there in winter. Ships with salt leave the harbor each
 morning, if the sailors are awake. A cat sleeps on the wall."""
@@ -21,7 +21,7 @@ def draw_sentences(seed: int) -> list[list[str]]:
     generator = random.Random(seed)
     lengths = [generator.choice([0, 1, 1, 2, 3, 5, 9, 14]) for _ in range(generator.randrange(1, 25))]
     sentences = [generator.choices(WORDS, k=length) for length in lengths]
-    return sentences + [sentences[0], ["the", "of"], ["sky"]]
+    return [*sentences, sentences[0], ["the", "of"], ["sky"]]
 
 
 def link_slowly(first: list[str], second: list[str]) -> float:

@@ -40,7 +40,8 @@ def evaluate(
     ] = None,
     device: opt.Device = "auto",
     plot: Annotated[
-        Path | None, opt.Option("--plot FILE", "Plot precision and ROC curves of a reader or of two classes: .png, .svg or .pdf.")
+        Path | None,
+        opt.Option("--plot FILE", "Plot precision and ROC curves of a reader or of two classes: .png, .svg or .pdf."),
     ] = None,
     best_of: Annotated[
         int, opt.Option("--best-of N", "The network is the best of N on this split: bound its shares.")
@@ -167,7 +168,9 @@ def report_thresholds(predictions: Sequence["SpanPrediction"], plot: Path | None
 
     if all(case.has_answer for case in predictions):
         if plot is not None:
-            raise ValueError("--plot is for two classes, or questions of which some have no answer: this data has neither")
+            raise ValueError(
+                "--plot is for two classes, or questions of which some have no answer: this data has neither"
+            )
         return {}
     if plot is not None:
         plot_answer_curves(predictions, title, plot)

@@ -24,7 +24,7 @@ class CurvePanel(NamedTuple):
 
 
 def plot_answer_curves(predictions: Sequence["SpanPrediction"], title: str, path: Path) -> None:
-    """Plot both curves of a reader over all thresholds; the suffix of ``path`` sets the format."""
+    """Plot a reader's curves over all thresholds; the suffix of ``path`` sets the format."""
     from mnemic.evaluate.answer_thresholds import MIN_RIGHT_F1
 
     scores = [case.probability for case in predictions]
@@ -40,7 +40,7 @@ def plot_answer_curves(predictions: Sequence["SpanPrediction"], title: str, path
 
 
 def plot_class_curves(decisions: tuple[list[float], list[bool]], label: str, title: str, path: Path) -> None:
-    """Plot precision and ROC of one of two classes, from its scores and whether it is right."""
+    """Plot precision and ROC of one of two classes, from its scores."""
     precision = build_precision_panel(*decisions, (f"texts of {label} that are found, %", "found texts of it, %"))
     roc = build_roc_panel(*decisions, ("other texts that are taken for it, %", f"texts of {label} that are found, %"))
     save_panels([precision, roc], title, path)

@@ -81,6 +81,6 @@ def print_key_sentences(rows: Sequence[dict[str, Any]]) -> None:
     """Print key sentences with their places and scores."""
     cells = []
     for row in rows:
-        place = f"{display_name_of(row['file'])}, {row['at'][0]}-{row['at'][1]}"
-        cells.append([place, truncate(row["text"], tail_chars=MAX_PASSAGE_CHARS // 2), f"{row['score']:.2f}"])
+        citation = f"{display_name_of(row['file'])}, {row['at'][0]}-{row['at'][1]}"
+        cells.append([citation, truncate(row["text"], tail_chars=MAX_PASSAGE_CHARS // 2), f"{row['score']:.2f}"])
     print_table(["text, characters", "key sentence", ">score"], cells)
