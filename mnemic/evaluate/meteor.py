@@ -36,7 +36,7 @@ def load_stemmer() -> Callable[[str], str]:
         raise ValueError("METEOR needs nltk, for the stems of words: pip install 'mnemic[metrics]'")
     from nltk.stem.porter import PorterStemmer
 
-    return PorterStemmer().stem  # type: ignore[no-any-return]
+    return PorterStemmer().stem
 
 
 def score_reference(prediction: Sequence[str], reference: Sequence[str], stem: Callable[[str], str]) -> float:
