@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from app_runs import Result, model, run, sets
+from sklearn.metrics import average_precision_score, roc_auc_score
 from text_runs import TINY, files, run_of, trained
 
 from mnemic.data import DATASETS
-from mnemic.evaluate.curves import average_precision, roc_auc
-from mnemic.evaluate.text_metrics import score_second_class
 from mnemic.predict.windows import compute_class_logits
 from mnemic.recipe import build
 
@@ -57,9 +56,10 @@ def test_two_classes_have_curves(tmp_path: Path) -> None:
     report = run("evaluate", run_of("classes"), "--split", "train", "--plot", plot, "--json").json
     network = trained("classes")
     dataset = build(DATASETS, report["data"]).dataset("train", network.tokenizer, network.labels)
-    decisions = score_second_class(compute_class_logits(network.network, dataset), dataset.targets.tolist())
-    assert report["figures"]["AUROC"] == pytest.approx(100 * roc_auc(*decisions))
-    assert report["figures"]["average precision"] == pytest.approx(100 * average_precision(*decisions))
+    logits = compute_class_logits(network.network, dataset)
+    decisions = dataset.targets.numpy() == 1, (logits[:, 1] - logits[:, 0]).double().numpy()
+    assert report["figures"]["AUROC"] == pytest.approx(100 * roc_auc_score(*decisions))
+    assert report["figures"]["average precision"] == pytest.approx(100 * average_precision_score(*decisions))
     text = plot.read_text(encoding="utf-8")
     assert f"average precision {report['figures']['average precision']:.1f}" in text
     assert dataset.labels[1] in text
