@@ -5,14 +5,15 @@
 `mnemic table … --out DIR` measures; copy its DIR/table.json to docs/results/NAME.json. A table of
 the page is between `<!-- rows: NAME NAME -->` (one line per measured table),
 `<!-- networks: NAME NAME -->` (the same as the summary of `mnemic table babi --recipe all`),
-`<!-- tasks: NAME NAME -->` (one line per bAbI task) or `<!-- words: NAME -->` (`mnemic table
-words`), `<!-- vectors: NAME -->` (`mnemic table vectors`), `<!-- baseline: NAME -->`
-(`benchmarks/fasttext_baseline.py`) and `<!-- end -->`; the text around it is free. `<!-- tuned: TASK TASK -->` has one line per
-task that `benchmarks/fine_tuning.py run` measured; copies of its files are in
-docs/results/fine-tuning. `<!-- long: RUN RUN -->` has one line per length;
-docs/results/long-context/RUN.json has a line that `benchmarks/long_context.py` printed. With lines
-`NAME = LABEL` the rows have labels. The columns of evidence are shown if one line of a table has
-evidence; tables measured earlier have a dash there.
+`<!-- tasks: NAME NAME -->` (one line per bAbI task), `<!-- words: NAME -->` (`mnemic table
+words`), `<!-- vectors: NAME -->` (`mnemic table vectors`) or `<!-- baseline: NAME -->`
+(`benchmarks/fasttext_baseline.py`) and `<!-- end -->`; the text around it is free.
+`<!-- tuned: TASK TASK -->` has one line per task that `benchmarks/fine_tuning.py run` measured;
+copies of its files are in docs/results/fine-tuning. `<!-- long: RUN RUN -->` has one line per
+length;
+docs/results/long-context/RUN.json has a line that `benchmarks/long_context.py`
+printed. With lines `NAME = LABEL` the rows have labels. The columns of evidence are shown if one line of a table
+has evidence; tables measured earlier have a dash there.
 """
 
 import json
