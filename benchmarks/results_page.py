@@ -10,10 +10,9 @@ words`), `<!-- vectors: NAME -->` (`mnemic table vectors`) or `<!-- baseline: NA
 (`benchmarks/fasttext_baseline.py`) and `<!-- end -->`; the text around it is free.
 `<!-- tuned: TASK TASK -->` has one line per task that `benchmarks/fine_tuning.py run` measured;
 copies of its files are in docs/results/fine-tuning. `<!-- long: RUN RUN -->` has one line per
-length;
-docs/results/long-context/RUN.json has a line that `benchmarks/long_context.py`
-printed. With lines `NAME = LABEL` the rows have labels. The columns of evidence are shown if one line of a table
-has evidence; tables measured earlier have a dash there.
+length; docs/results/long-context/RUN.json has a line that `benchmarks/long_context.py` printed.
+With lines `NAME = LABEL` the rows have labels. The columns of evidence are shown if one line of a
+table has evidence; tables measured earlier have a dash there.
 """
 
 import json
