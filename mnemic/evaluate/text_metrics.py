@@ -16,8 +16,10 @@ from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
+from mnemic.evaluate.curves import average_precision, roc_auc
 from mnemic.evaluate.intervals import bound_best, wilson_interval
 from mnemic.evaluate.pretraining_metrics import compute_next_token_metrics, compute_replaced_token_metrics
+from mnemic.evaluate.ranking_metrics import summarize_ranks
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
@@ -87,14 +89,27 @@ def compute_report(network: nn.Module, dataset: Any, num_models: int = 1) -> Rep
 
 
 def compute_classification_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
-    """Compute accuracy, F1 (macro F1 of more than two classes) and Matthews' correlation."""
-    predictions, targets = (compute_class_logits(network, dataset).argmax(1).tolist(), dataset.targets.tolist())
-    is_binary = len(dataset.labels) == 2
-    return {
+    """Compute accuracy, F1 (macro F1 of more than two classes) and Matthews' correlation.
+
+    With two classes also the area under the ROC curve and the average precision of the second.
+    """
+    logits, targets = compute_class_logits(network, dataset), dataset.targets.tolist()
+    predictions, is_binary = logits.argmax(1).tolist(), len(dataset.labels) == 2
+    values = {
         "accuracy": metrics.accuracy(predictions, targets),
         "f1": metrics.f1(predictions, targets) if is_binary else metrics.macro_f1(predictions, targets),
         "matthews": metrics.matthews_correlation(predictions, targets),
     }
+    if is_binary:
+        decisions = score_second_class(logits, targets)
+        values |= {"AUROC": roc_auc(*decisions), "average precision": average_precision(*decisions)}
+    return values
+
+
+def score_second_class(logits: Tensor, targets: Sequence[int]) -> tuple[list[float], list[bool]]:
+    """Return the probability of the second class per text, and whether it is right."""
+    probabilities = logits.double().softmax(1)[:, 1].tolist()
+    return probabilities, [target == 1 for target in targets]
 
 
 def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
@@ -114,7 +129,7 @@ def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metr
 
 
 def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metrics:
-    """Compute how often a question's text is among the 1 or 5 most similar texts.
+    """Compute recall among the most similar texts, MRR and nDCG@10.
 
     A text is as similar as its most similar sentence; "whole" uses one vector per text instead.
     """
@@ -129,11 +144,13 @@ def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metric
         sentence_scores = torch.segment_reduce(all_sentences @ batch.mT, "max", lengths=counts, axis=0).mT
         for variant, scores in (("", sentence_scores), (", whole", batch @ text_vectors.mT)):
             ranks[variant].append((scores > scores.gather(1, batch_targets.unsqueeze(1))).sum(1))
-    return {
-        f"recall@{top_k}{variant}": float((torch.cat(batch_ranks) < top_k).double().mean())
-        for variant, batch_ranks in ranks.items()
+    all_ranks = {variant: torch.cat(batch_ranks) for variant, batch_ranks in ranks.items()}
+    recall = {
+        f"recall@{top_k}{variant}": float((of_variant < top_k).double().mean())
+        for variant, of_variant in all_ranks.items()
         for top_k in RECALL_RANKS
     }
+    return recall | summarize_ranks(all_ranks[""].tolist())
 
 
 def compute_entity_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:

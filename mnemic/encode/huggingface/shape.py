@@ -232,6 +232,8 @@ def find_incompatibilities(embeddings: Any, block: Any) -> Iterator[str]:
         yield "its embeddings are scaled or have no norm"
     elif embeddings.norm.eps != block.around_attention.norm.eps:
         yield "its norms have different epsilons"
+    if not isinstance(block.around_attention.norm, nn.LayerNorm):
+        yield "its layers have norms of another kind than theirs (norm_kind = 'layer')"
     if not isinstance(embeddings.positions, LearnedPositions):
         yield "its positions are not learned"
     if block.around_attention.is_pre_norm:

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.masks import CausalMask
+from mnemic.encode.norms import NORMS, NormKind, make_norm
 from mnemic.encode.stacks.block import Activation, AddNorm, DecoderBlock, FeedForward, Norm
 from mnemic.encode.stacks.context import StackContext
 from mnemic.encode.stacks.encoder import DEFAULT_ATTENTION, min_length, require_ability
-from mnemic.recipe import ConfigError, build, check_repeats, require_kinds
+from mnemic.recipe import ConfigError, build, check_repeats, join_words, require_kinds
 
 
 class KeyValueCache(NamedTuple):
@@ -51,6 +52,7 @@ class DecoderStack(nn.Module):
         depth: int = 2,
         inner: int = 0,
         norm: Norm = "post",
+        norm_kind: NormKind = "layer",
         epsilon: float = 1e-5,
         activation: Activation = "gelu",
         dropout: float = 0.0,
@@ -59,13 +61,16 @@ class DecoderStack(nn.Module):
     ) -> None:
         super().__init__()
         check_repeats(depth=depth)
+        if not getattr(NORMS[norm_kind], "supports_causal", True):
+            known = join_words(kind for kind, norm in NORMS.items() if getattr(norm, "supports_causal", True))
+            raise ConfigError(f"a norm of kind {norm_kind!r} sees later tokens; in a decoder norm_kind is {known}")
         self.width = width
         self.cross = cross
         causal_kinds = require_kinds(ATTENTIONS, attention, "in a decoder", supports_causal=True)
         if cross:
             cross_attention = attention if cross_attention is None else cross_attention
             require_kinds(causal_kinds, cross_attention, "over a source: set cross_attention", supports_cross=True)
-        make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)
+        make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout, norm_kind=norm_kind)
         self.blocks: Any = nn.ModuleList(
             DecoderBlock(
                 build(ATTENTIONS, attention, width=width, layer=layer, depth=depth),
@@ -75,7 +80,7 @@ class DecoderStack(nn.Module):
             )
             for layer in range(depth)
         )
-        self.norm = nn.LayerNorm(width, eps=epsilon) if norm == "pre" else nn.Identity()
+        self.norm = make_norm(norm_kind, width, epsilon) if norm == "pre" else nn.Identity()
 
     @property
     def max_length(self) -> int | None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.attention import ATTENTIONS
+from mnemic.encode.norms import NormKind, make_norm, normalize
 from mnemic.encode.packed import PackedMask
 from mnemic.encode.stacks.block import Activation, AddNorm, EncoderBlock, FeedForward, Norm
 from mnemic.encode.stacks.context import StackContext
@@ -28,7 +29,8 @@ class EncoderStack(nn.Module):
     different layers: neighbors share their weights where it is smaller than ``depth`` (ALBERT; Lan
     et al. 2020, section 3.1); 0 means that no layers share. ``share`` says what they share: all
     weights, or one sub-layer with its norm while the other is each layer's own (their section 4.5).
-    Padding comes out as zeros.
+    ``norm_kind`` is "layer", "rms", "batch" (over the real tokens of a batch) or "none". Padding
+    comes out as zeros.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class EncoderStack(nn.Module):
         share: SharedPart = "all",
         inner: int = 0,
         norm: Norm = "post",
+        norm_kind: NormKind = "layer",
         epsilon: float = 1e-5,
         activation: Activation = "gelu",
         dropout: float = 0.0,
@@ -50,7 +53,7 @@ class EncoderStack(nn.Module):
         if not 0 <= groups <= depth:
             raise ConfigError(f"{depth} layers cannot have the weights of {groups} groups")
         num_unique = groups if groups and share == "all" else depth
-        make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)
+        make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout, norm_kind=norm_kind)
         unique_blocks = [
             EncoderBlock(
                 build(ATTENTIONS, attention, width=width, layer=layer, depth=depth),
@@ -62,12 +65,15 @@ class EncoderStack(nn.Module):
         self.blocks: Any = nn.ModuleList(unique_blocks[i * num_unique // depth] for i in range(depth))
         if groups and share != "all":
             share_sublayer(self.blocks, groups, share)
-        self.norm = nn.LayerNorm(width, eps=epsilon) if norm == "pre" else nn.Identity()
+        self.norm = make_norm(norm_kind, width, epsilon) if norm == "pre" else nn.Identity()
 
     @property
     def supports_packing(self) -> bool:
         """Whether ``mask`` may be a ``PackedMask``."""
-        return all(getattr(block.attention, "supports_packing", False) for block in self.blocks)
+        return all(
+            getattr(block.attention, "supports_packing", False) and not block.around_attention.uses_mask
+            for block in self.blocks
+        )
 
     @property
     def supports_context(self) -> bool:
@@ -97,7 +103,8 @@ class EncoderStack(nn.Module):
         is one row of packed texts, each of which attends only to itself.
         """
         *_, x = self.iterate_layers(x, mask, context)
-        return self.norm(x) * real_token_mask(mask).unsqueeze(-1)
+        is_real = real_token_mask(mask)
+        return normalize(self.norm, x, is_real) * is_real.unsqueeze(-1)
 
     def iterate_layers(
         self, x: Tensor, mask: Tensor | PackedMask, context: StackContext | None = None
