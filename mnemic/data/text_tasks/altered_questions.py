@@ -79,7 +79,7 @@ def split_words(question: str) -> list[str]:
 
 
 def find_edit(old: Sequence[str], new: Sequence[str]) -> tuple[Words, Words] | None:
-    """Find the words that must be replaced to make one question of another, if they are few.
+    """Find the few words to replace to make one question of another.
 
     Where words are only inserted, the word before them is replaced, too.
 
@@ -167,7 +167,7 @@ def alter_question(
 
 
 def is_other_name(name: str, word: str, words: Sequence[str]) -> bool:
-    """Check whether a name may replace a word: of the same kind, and new to the question.
+    """Check whether a name may replace a word: same kind, and new.
 
     Numbers are of one kind if they have one length.
     """
