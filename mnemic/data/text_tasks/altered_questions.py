@@ -120,12 +120,9 @@ def alter_questions(
         if example.answers and example.is_extractive and generator.random() < share:
             question = alter_question(example, replacements, names, generator)
             if question is not None:
-                unanswerable = {"answers": (), "start": -1, "answer_starts": (), "needs_all": False}
-                altered.append(
-                    example._replace(
-                        question=question, question_id=f"{example.question_id}{ALTERED_SUFFIX}", **unanswerable
-                    )
-                )
+                question_id = f"{example.question_id}{ALTERED_SUFFIX}"
+                copy = example._replace(question=question, question_id=question_id, start=-1)
+                altered.append(copy._replace(answers=(), answer_starts=(), needs_all=False))
     return altered
 
 
