@@ -17,7 +17,11 @@ from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
 from mnemic.evaluate.intervals import bound_best, wilson_interval
-from mnemic.evaluate.pretraining_metrics import compute_next_token_metrics, compute_replaced_token_metrics
+from mnemic.evaluate.pretraining_metrics import (
+    compute_denoising_metrics,
+    compute_next_token_metrics,
+    compute_replaced_token_metrics,
+)
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
@@ -213,6 +217,7 @@ def compute_copy_metrics(network: nn.Module, dataset: CopyDataset) -> Metrics:
 
 # By the name that a response has for them.
 CORPUS_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+    "denoising": compute_denoising_metrics,
     "masked": compute_masked_token_metrics,
     "next-token": compute_next_token_metrics,
     "replaced": compute_replaced_token_metrics,

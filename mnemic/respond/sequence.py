@@ -32,6 +32,8 @@ class SequenceDecoder(Response):
 
     source = "text"
     methods = ("generate",)
+    replaces = "masked"  # it rebuilds the texts of a corpus
+    corpus_metrics = "denoising"
 
     def __init__(
         self,
@@ -53,13 +55,17 @@ class SequenceDecoder(Response):
         self.decoder: Any = build(DECODERS, decoder, width=width, cross=True)
         self.bias = nn.Parameter(torch.zeros(vocab))
 
-    def forward(self, query: None, reading: None, states: Tensor, mask: Tensor, decoder_tokens: Tensor) -> Tensor:
+    def forward(
+        self, query: None, reading: None, states: Tensor, mask: Tensor, decoder_tokens: Tensor,
+        decoder_positions: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
         """Score the token after each of ``decoder_tokens`` (b m): b m v.
 
         ``states`` b n d and ``mask`` b n are the source. ``decoder_tokens`` need no mask: no token
-        sees later ones, where padding would be.
+        sees later ones, where padding would be. ``decoder_positions`` (b m) are theirs in their
+        text, if they are a piece of one.
         """
-        return self.score_tokens(decoder_tokens, self.start_decoding(states, mask))[0]
+        return self.score_tokens(decoder_tokens, self.start_decoding(states, mask), decoder_positions)[0]
 
     def dummy_inputs(self, tokens: Tensor) -> dict[str, Any]:
         """Return answers as long as their sources."""
@@ -74,9 +80,11 @@ class SequenceDecoder(Response):
         logits, cache = self.score_tokens(last_tokens.unsqueeze(1), cache)
         return logits.squeeze(1), cache
 
-    def score_tokens(self, tokens: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
+    def score_tokens(
+        self, tokens: Tensor, cache: KeyValueCache, positions: Tensor | None = None
+    ) -> tuple[Tensor, KeyValueCache]:
         """Score the token after each of ``tokens`` (b m), continuing from the cache."""
         mask = torch.ones_like(tokens, dtype=torch.bool)
-        x = self.embeddings(tokens, mask, start=cache.mask.shape[1])
+        x = self.embeddings(tokens, mask, start=cache.mask.shape[1], positions=positions)
         output = self.decoder(x, mask, cache)
         return nn.functional.linear(output.states, self.embeddings.tokens, self.bias), output.cache
