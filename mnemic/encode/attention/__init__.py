@@ -3,8 +3,8 @@
 ``mask`` is bool, True where a query may attend, and broadcastable to b h n m; a row without any
 visible position comes out as zeros. It reaches an encoder's layer as b 1 1 m. A constructor may
 take ``layer``, the number of its layer from 0, ``depth``, the number of layers, ``is_causal``, in a
-decoder, and ``is_cross``, over a source. ``shared_weights`` are names of weights that the layers of
-a stack share: those of layer 0.
+decoder, and ``is_cross``, over a source. ``shared_parts`` are names of modules that the layers of a
+stack share: those of layer 0.
 
 What a kind can do is an attribute of its class; one that is missing is False:
 

@@ -4,6 +4,7 @@ Shapes: b batch, n queries, m context positions, h heads, c channels of one head
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,22 +16,48 @@ from mnemic.encode.packed import PackedMask
 from mnemic.recipe import ConfigError
 
 
+class DistanceBias(nn.Module):
+    """One number per head for each bucket of distances."""
+
+    def __init__(self, width: int, heads: int, *, buckets: int, max_distance: int, is_causal: bool) -> None:
+        super().__init__()
+        num_exact = buckets // (2 if is_causal else 4)
+        if buckets < 4 or max_distance <= num_exact:
+            raise ConfigError(
+                f"attention.buckets is at least 4, and max_distance more than the {num_exact} distances with a bucket "
+                f"of their own, not {buckets} and {max_distance}"
+            )
+        self.buckets, self.max_distance, self.is_causal = buckets, max_distance, is_causal
+        self.table = nn.Parameter(torch.randn(buckets, heads) * width**-0.5)
+
+    def forward(self, num_queries: int, num_context: int) -> Tensor:
+        """Return the bias of each query and context position, h n m.
+
+        One number per distance is looked up; queries are the end of the context.
+        """
+        num_distances = max(num_queries + num_context - 1, 0)
+        distances = torch.arange(num_distances, device=self.table.device) + 1 - num_context
+        buckets = find_bucket(distances, self.buckets, self.max_distance, is_causal=self.is_causal)
+        bias = nn.functional.embedding(buckets, self.table).T  # h w
+        return bias.unfold(-1, num_context, 1).flip(-2)
+
+
 class BucketedAttention(DistanceAttention):
     """Add a learned bias of the distance to the scores of attention (T5).
 
-    Raffel et al. 2020, section 2.1. Near distances have a bucket each, far ones share buckets that grow like a logarithm, up to
-    ``max_distance``; each bucket has one number per head. Half of the ``buckets`` are for what is
-    ahead; a decoder, which sees nothing ahead, uses all of them for what is before. All layers of a
-    stack share the table of layer 0. Over a source there is no distance, and no table. Nothing has
-    a bias, and scores are not divided by √c: queries start smaller instead. ``head_width`` is the
-    width of one head, 0 for width / heads.
+    Raffel et al. 2020, section 2.1. Near distances have a bucket each, far ones share buckets that
+    grow like a logarithm, up to ``max_distance``; each bucket has one number per head. Half of the
+    ``buckets`` are for what is ahead; a decoder, which sees nothing ahead, uses all of them for what
+    is before. All layers of a stack share the bias of layer 0; over a source there is no distance,
+    and none. Projections have no bias, and scores are not divided by √c: queries start smaller
+    instead. ``head_width`` is the width of one head, 0 for width / heads.
 
     Where we differ: a row without any visible position comes out as zeros. Without ``fused`` the
     same numbers come from plain matmuls.
     """
 
     supports_cross = True
-    shared_weights = ("table",)
+    shared_parts = ("bias",)
 
     def __init__(
         self,
@@ -46,14 +73,9 @@ class BucketedAttention(DistanceAttention):
         is_cross: bool = False,
     ) -> None:
         super().__init__(width, heads=heads, dropout=dropout, bias=False, head_width=head_width)
-        num_exact = buckets // (2 if is_causal else 4)
-        if buckets < 4 or max_distance <= num_exact:
-            raise ConfigError(
-                f"attention.buckets is at least 4, and max_distance more than the {num_exact} distances with a bucket "
-                f"of their own, not {buckets} and {max_distance}"
-            )
-        self.buckets, self.max_distance, self.is_causal, self.fused = buckets, max_distance, is_causal, fused
-        self.table = None if is_cross else nn.Parameter(torch.randn(buckets, heads) * width**-0.5)
+        self.fused = fused
+        sizes: dict[str, Any] = {"buckets": buckets, "max_distance": max_distance, "is_causal": is_causal}
+        self.bias = None if is_cross else DistanceBias(width, heads, **sizes)
         inner = self.project.query.weight.shape[0]
         nn.init.normal_(self.project.query.weight, std=(width * inner / heads) ** -0.5)
         for linear in (self.project.key, self.project.value):
@@ -74,7 +96,7 @@ class BucketedAttention(DistanceAttention):
         return self.project.merge_heads(self.attend_texts(self.project.project_query(x), key_values, mask))
 
     def attend_texts(self, query: Tensor, key_values: KeyValues, packed: PackedMask) -> Tensor:
-        """Attend within each packed text, 1 h t c; neighbors of equal length share a call."""
+        """Attend within each packed text, 1 h t c; equal lengths share a call."""
         runs = list(packed.length_runs())
         sizes = [length * count for length, count in runs]
         dropout = self.dropout if self.training else 0.0
@@ -105,21 +127,12 @@ class BucketedAttention(DistanceAttention):
         return scores if bias is None else scores + bias
 
     def position_bias(self, num_queries: int, num_context: int) -> Tensor | None:
-        """Return the bias of each query and context position, h n m.
-
-        One number per distance is looked up; queries are the end of the context. None over a
-        source.
-        """
-        if self.table is None:
-            return None
-        distances = torch.arange(max(num_queries + num_context - 1, 0), device=self.table.device) + 1 - num_context
-        buckets = find_bucket(distances, self.buckets, self.max_distance, is_causal=self.is_causal)
-        bias = nn.functional.embedding(buckets, self.table).T  # h w
-        return bias.unfold(-1, num_context, 1).flip(-2)
+        """Return the bias of queries and context, h n m; None over a source."""
+        return None if self.bias is None else self.bias(num_queries, num_context)
 
 
 def find_bucket(distances: Tensor, buckets: int, max_distance: int, *, is_causal: bool) -> Tensor:
-    """Return the bucket of each distance from a query to what it sees; negative is before.
+    """Return the bucket of each distance from a query to a position; negative is before.
 
     >>> find_bucket(torch.tensor([-200, -20, -3, 0, 3, 20]), 32, 128, is_causal=False).tolist()
     [15, 10, 3, 0, 19, 26]

@@ -36,7 +36,7 @@ class AddNorm(nn.Module):
     ) -> None:
         super().__init__()
         self.is_pre_norm = norm == "pre"
-        self.norm = make_norm(norm_kind, width, epsilon)
+        self.norm: Any = make_norm(norm_kind, width, epsilon)
         self.dropout = nn.Dropout(dropout)
 
     def pre_norm(self, x: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ class DecoderBlock(nn.Module):
 
 
 def share_across_layers(blocks: Any) -> None:
-    """Let all layers use the weights of the first that their attention shares, in place."""
+    """Let all layers use the modules of the first that their attention shares, in place."""
     for block in blocks:
-        for name in getattr(block.attention, "shared_weights", ()):
+        for name in getattr(block.attention, "shared_parts", ()):
             setattr(block.attention, name, getattr(blocks[0].attention, name))
