@@ -28,7 +28,7 @@ class SequenceDecoder(Response):
     ``start_decoding`` with a source and ``step`` once per token, as ``generate.greedy_search`` and
     ``beam_search`` do: nothing is computed twice, and the logits are those of ``forward``. With
     ``tied`` the encoder's word vectors also embed and score the answer (section 3.4);
-    ``separate_output`` gives the scores a table of their own (T5 1.1). T5's scores have no ``bias``.
+    ``separate_output`` gives the scores a table of their own (T5 1.1), and ``bias`` a bias.
     """
 
     source = "text"

@@ -16,7 +16,6 @@ from mnemic.data.text_tasks.examples import LabeledExample, TextError
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.text import SubwordTokenizer
 
-
 AnswerStart = Literal["cls", "sep", "pad"]
 
 

@@ -48,9 +48,9 @@ class BucketedAttention(DistanceAttention):
     Raffel et al. 2020, section 2.1. Near distances have a bucket each, far ones share buckets that
     grow like a logarithm, up to ``max_distance``; each bucket has one number per head. Half of the
     ``buckets`` are for what is ahead; a decoder, which sees nothing ahead, uses all of them for
-    what is before. All layers of a stack share the bias of layer 0; over a source there is no distance,
-    and none. Projections have no bias, and scores are not divided by √c: queries start smaller
-    instead. ``head_width`` is the width of one head, 0 for width / heads.
+    what is before. All layers of a stack share the bias of layer 0; over a source, without
+    distances, there is none. Projections have no bias, and scores are not divided by √c: queries
+    start smaller instead. ``head_width`` is the width of one head, 0 for width / heads.
 
     Where we differ: a row without any visible position comes out as zeros. Without ``fused`` the
     same numbers come from plain matmuls.
