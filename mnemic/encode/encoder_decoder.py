@@ -45,7 +45,7 @@ class EncoderDecoder(TransformerEncoder):
     ) -> None:
         super().__init__(width, vocab, embeddings=embeddings, stack=stack)
         self.decoder_embeddings: Any = build({"sum": Embeddings}, decoder_embeddings, width=width, vocab=vocab)
-        if tied:
+        if tied:  # one weight
             self.decoder_embeddings.tokens = self.embeddings.tokens
         self.decoder: Any = build(DECODERS, decoder, width=width, cross=True)
 
@@ -74,10 +74,13 @@ class EncoderDecoder(TransformerEncoder):
 
 
 def shift_tokens_right(tokens: Tensor, mask: Tensor) -> Tensor:
-    """Return the token before each, and the last of the text before the first: b n.
+    """Return the token before each, at the first one the last: b n.
 
-    >>> shift_tokens_right(torch.tensor([[5, 6, 7, 0]]), torch.tensor([[True, True, True, False]])).tolist()
+    >>> tokens = torch.tensor([[5, 6, 7, 0]])
+    >>> shift_tokens_right(tokens, tokens > 0).tolist()
     [[7, 5, 6, 7]]
     """
+    if not tokens.shape[1]:
+        return tokens
     last = tokens.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0))
     return torch.cat([last, tokens[:, :-1]], 1)

@@ -82,7 +82,10 @@ class QueryLayerDecoder(nn.Module):
         return QueryLayerCache(layers, self.attention.project_key_values(no_states))
 
     def forward(self, x: Tensor, mask: Tensor, cache: QueryLayerCache | None = None) -> DecoderOutput:
-        """Run all layers on tokens that follow those in the cache; ``x`` b n d, ``mask`` b n."""
+        """Run all layers on tokens that follow those in the cache.
+
+        ``x`` b n d, ``mask`` b n.
+        """
         cache = self.empty_cache(x) if cache is None else cache
         output = self.stack(x, mask, cache.layers)
         states, layers = output.states, output.cache  # b n d
