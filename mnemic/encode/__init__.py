@@ -17,6 +17,7 @@ from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.causal import CausalEncoder
 from mnemic.encode.elmo import ELMoEncoder
 from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
+from mnemic.encode.encoder_decoder import EncoderDecoder
 from mnemic.encode.fusion import FUSIONS
 from mnemic.encode.huggingface import Pretrained, load_encoder, save_encoder
 from mnemic.encode.packed import PackedMask
@@ -40,6 +41,7 @@ ENCODERS: dict[str, Callable[..., Any]] = {
     "causal": CausalEncoder,
     "context-bag": ContextBag,
     "elmo": ELMoEncoder,
+    "encoder-decoder": EncoderDecoder,
     "exact-match": ExactMatch,
     "masked-bag": MaskedBag,
     "ngrams": Ngrams,

@@ -37,7 +37,8 @@ def generate_answers(checkpoint: "Checkpoint", texts: Sequence[str], *, num_beam
     """Generate an answer to each text, greedily or by beam search with ``num_beams`` beams."""
     check_method(checkpoint, "generate")
     examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
-    dataset = make_seq2seq_dataset(examples, require_subwords(checkpoint.tokenizer), checkpoint.sizes["max_length"])
+    tokenizer, max_tokens = require_subwords(checkpoint.tokenizer), checkpoint.sizes["max_length"]
+    dataset = make_seq2seq_dataset(examples, tokenizer, max_tokens, checkpoint.recipe["data"].get("start", "cls"))
     device_dataset = dataset.to(checkpoint.network.device)
     results = []
     for candidates, (seen, total) in zip(
@@ -124,7 +125,7 @@ def generate_candidates(network: nn.Module, dataset: Seq2SeqDataset, num_beams: 
         for rows in torch.arange(len(dataset), device=dataset.device).split(TEXTS_PER_BATCH) if len(dataset) else ():
             inputs = dataset.source_inputs(rows)
             states = network.encode(inputs.tokens, inputs.mask)  # type: ignore[operator]
-            start = torch.full_like(rows, dataset.tokenizer.cls)
+            start = torch.full_like(rows, dataset.start_id)
             sequences: GeneratedTexts = beam_search(
                 respond.step,
                 respond.start_decoding(states, inputs.mask),

@@ -27,7 +27,8 @@ class SequenceDecoder(Response):
     In training it gets the right answer, shifted by one token (teacher forcing). To generate, call
     ``start_decoding`` with a source and ``step`` once per token, as ``generate.greedy_search`` and
     ``beam_search`` do: nothing is computed twice, and the logits are those of ``forward``. With
-    ``tied`` the encoder's word vectors also embed and score the answer (section 3.4).
+    ``tied`` the encoder's word vectors also embed and score the answer (section 3.4);
+    ``separate_output`` gives the scores a table of their own (T5 1.1), and ``bias`` a bias.
     """
 
     source = "text"
@@ -43,6 +44,8 @@ class SequenceDecoder(Response):
         words: nn.Parameter | None = None,
         *,
         tied: bool = True,
+        separate_output: bool = False,
+        bias: bool = True,
         embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS,
         decoder: Mapping[str, Any] = DEFAULT_DECODER,
     ) -> None:
@@ -53,7 +56,8 @@ class SequenceDecoder(Response):
         if tied and words is not None:
             self.embeddings.tokens = words
         self.decoder: Any = build(DECODERS, decoder, width=width, cross=True)
-        self.bias = nn.Parameter(torch.zeros(vocab))
+        self.output = nn.Parameter(torch.randn(vocab, width) * width**-0.5) if separate_output else None
+        self.bias = nn.Parameter(torch.zeros(vocab)) if bias else None
 
     def forward(
         self, query: None, reading: None, states: Tensor, mask: Tensor, decoder_tokens: Tensor,
@@ -87,4 +91,9 @@ class SequenceDecoder(Response):
         mask = torch.ones_like(tokens, dtype=torch.bool)
         x = self.embeddings(tokens, mask, start=cache.mask.shape[1], positions=positions)
         output = self.decoder(x, mask, cache)
-        return nn.functional.linear(output.states, self.embeddings.tokens, self.bias), output.cache
+        return self.score_states(output.states), output.cache
+
+    def score_states(self, states: Tensor) -> Tensor:
+        """Score the vocabulary from the decoder's states: … d → … v."""
+        table = self.embeddings.tokens if self.output is None else self.output
+        return nn.functional.linear(states, table, self.bias)

@@ -55,6 +55,7 @@ def make_cases() -> dict[str, dict[str, Any]]:
         for directions in ("forward", "halves", "sum"):
             part_spec = {**unfused_spec(RECURRENTS, kind), "directions": directions}
             specs[f"recurrent {kind} {directions}"] = {"recurrent": part_spec}
+    specs["encoder-decoder"] = {"stack": stack, "decoder": {"kind": "transformer", "attention": full}, "tied": False}
     specs["word-ngrams"] = {"buckets": 40}
     specs["word-vectors"] = {}
     specs["elmo mix"] = {"recurrent": unfused_spec(RECURRENTS, "lstm"), "mix": True}

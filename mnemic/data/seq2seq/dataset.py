@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mnemic.data.contract import Layout, Names, Split, check_count
-from mnemic.data.seq2seq.batches import Seq2SeqDataset, make_seq2seq_dataset
+from mnemic.data.seq2seq.batches import AnswerStart, Seq2SeqDataset, make_seq2seq_dataset
 from mnemic.data.seq2seq.dates import generate_dates
 from mnemic.data.text_tasks.examples import LabeledExample, TextError
 from mnemic.data.text_tasks.splits import TextFiles, TextSource
@@ -18,11 +18,15 @@ BYTE_BPE: Mapping[str, Any] = {"kind": "byte-bpe", "vocab": 400}
 
 
 class Seq2SeqSource(TextSource):
-    """Base of both kinds: train one tokenizer for texts and answers."""
+    """Base of both kinds: train one tokenizer for texts and answers.
+
+    ``start`` is the token that a decoder begins with: "cls", "sep" (BART) or "pad" (T5).
+    """
 
     layout: ClassVar[Layout] = "sequences"
     response: ClassVar[str] = "seq2seq"
     objectives: ClassVar[Names] = ("next-token",)
+    start: AnswerStart = "cls"
 
     def list_texts(self, examples: Sequence[LabeledExample]) -> list[str]:
         """List the texts and answers of the examples."""
@@ -30,7 +34,7 @@ class Seq2SeqSource(TextSource):
 
     def encode(self, examples: Sequence[LabeledExample], tokenizer: Tokenizer, labels: Sequence[str]) -> Seq2SeqDataset:
         """Encode pairs of texts."""
-        return make_seq2seq_dataset(examples, require_subwords(tokenizer), self.length)
+        return make_seq2seq_dataset(examples, require_subwords(tokenizer), self.length, self.start)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +46,8 @@ class GeneratedDates(Seq2SeqSource):
     """
 
     file_kind: ClassVar[str] = "seq2seq"
-    shared_keys: ClassVar[Names] = ("tokenizer", "length")
+    shared_keys: ClassVar[Names] = ("tokenizer", "length", "start")
+    start: AnswerStart = "cls"
     count: int = 20_000
     validation_size: int = 500
     test_size: int = 2_000
@@ -75,6 +80,7 @@ class Seq2SeqFiles(Seq2SeqSource, TextFiles):
     files: ClassVar[str] = "text"
     alternative: ClassVar[str] = "dates that are made with --set data.kind=dates"
     columns: Mapping[str, Any] = field(default_factory=dict)
+    start: AnswerStart = "cls"
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: {**BYTE_BPE, "vocab": 8000})
 
     def read_file(self, path: Path) -> list[LabeledExample]:

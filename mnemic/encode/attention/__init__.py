@@ -2,7 +2,9 @@
 
 ``mask`` is bool, True where a query may attend, and broadcastable to b h n m; a row without any
 visible position comes out as zeros. It reaches an encoder's layer as b 1 1 m. A constructor may
-take ``layer``, the number of its layer from 0, and ``depth``, the number of layers.
+take ``layer``, the number of its layer from 0, ``depth``, the number of layers, ``is_causal``, in a
+decoder, and ``is_cross``, over a source. ``shared_parts`` are names of modules that the layers of a
+stack share: those of layer 0.
 
 What a kind can do is an attribute of its class; one that is missing is False:
 
@@ -24,6 +26,7 @@ What a kind can do is an attribute of its class; one that is missing is False:
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.encode.attention.bucketed import BucketedAttention
 from mnemic.encode.attention.distance_aware import DistanceAwareAttention
 from mnemic.encode.attention.external import ExternalAttention
 from mnemic.encode.attention.full import FullAttention, KeyValues
@@ -37,6 +40,7 @@ from mnemic.encode.attention.sinusoidal_relative import SinusoidalRelativeAttent
 from mnemic.encode.attention.transformer_xl import TransformerXLAttention
 
 ATTENTIONS: dict[str, Callable[..., Any]] = {
+    "bucketed": BucketedAttention,
     "distance-aware": DistanceAwareAttention,
     "external": ExternalAttention,
     "full": FullAttention,

@@ -20,14 +20,19 @@ class KeyValues(NamedTuple):
 
 
 class HeadProjection(nn.Module):
-    """Linear projections to queries, keys and values, and back (Vaswani et al. 2017, 3.2.2)."""
+    """Linear projections to queries, keys and values, and back (Vaswani et al. 2017, 3.2.2).
 
-    def __init__(self, width: int, heads: int, *, bias: bool = True) -> None:
+    ``head_width`` is that of one head; 0 divides the width among the heads.
+    """
+
+    def __init__(self, width: int, heads: int, *, bias: bool = True, head_width: int = 0) -> None:
         super().__init__()
-        if heads < 1 or width % heads:
+        if heads < 1 or head_width < 0 or (not head_width and width % heads):
             raise ConfigError(f"width {width} does not divide into {heads} heads")
         self.heads = heads
-        self.query, self.key, self.value, self.out = (nn.Linear(width, width, bias=bias) for _ in range(4))
+        inner = heads * head_width or width
+        self.query, self.key, self.value = (nn.Linear(width, inner, bias=bias) for _ in range(3))
+        self.out = nn.Linear(inner, width, bias=bias)
 
     def project_query(self, x: Tensor) -> Tensor:
         """Project hidden states to the queries of each head."""

@@ -11,8 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.attention import ATTENTIONS
+from mnemic.encode.norms import NormKind, make_norm
 from mnemic.encode.packed import PackedMask
-from mnemic.encode.stacks.block import Activation, AddNorm, EncoderBlock, FeedForward, Norm
+from mnemic.encode.stacks.block import (
+    DEFAULT_FEED,
+    FEED_FORWARDS,
+    Activation,
+    AddNorm,
+    EncoderBlock,
+    Norm,
+    share_across_layers,
+)
 from mnemic.encode.stacks.context import StackContext
 from mnemic.recipe import ConfigError, build, check_repeats, join_words, select_kinds
 
@@ -28,7 +37,8 @@ class EncoderStack(nn.Module):
     different layers: neighbors share their weights where it is smaller than ``depth`` (ALBERT; Lan
     et al. 2020, section 3.1); 0 means that no layers share. ``share`` says what they share: all
     weights, or one sub-layer with its norm while the other is each layer's own (their section 4.5).
-    Padding comes out as zeros.
+    ``norm_kind`` is "layer" or "rms", and ``feed`` the kind of feed-forward network: "plain" or
+    "gated". Padding comes out as zeros.
     """
 
     def __init__(
@@ -40,9 +50,11 @@ class EncoderStack(nn.Module):
         share: SharedPart = "all",
         inner: int = 0,
         norm: Norm = "post",
+        norm_kind: NormKind = "layer",
         epsilon: float = 1e-5,
         activation: Activation = "gelu",
         dropout: float = 0.0,
+        feed: Mapping[str, Any] = DEFAULT_FEED,
         attention: Mapping[str, Any] = DEFAULT_ATTENTION,
     ) -> None:
         super().__init__()
@@ -50,11 +62,11 @@ class EncoderStack(nn.Module):
         if not 0 <= groups <= depth:
             raise ConfigError(f"{depth} layers cannot have the weights of {groups} groups")
         num_unique = groups if groups and share == "all" else depth
-        make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)
+        make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout, norm_kind=norm_kind)
         unique_blocks = [
             EncoderBlock(
                 build(ATTENTIONS, attention, width=width, layer=layer, depth=depth),
-                FeedForward(width, inner or 4 * width, activation),
+                build(FEED_FORWARDS, feed, width=width, inner=inner or 4 * width, activation=activation),
                 make_add_norm,
             )
             for layer in range(num_unique)
@@ -62,7 +74,8 @@ class EncoderStack(nn.Module):
         self.blocks: Any = nn.ModuleList(unique_blocks[i * num_unique // depth] for i in range(depth))
         if groups and share != "all":
             share_sublayer(self.blocks, groups, share)
-        self.norm = nn.LayerNorm(width, eps=epsilon) if norm == "pre" else nn.Identity()
+        share_across_layers(self.blocks)
+        self.norm = make_norm(norm_kind, width, epsilon) if norm == "pre" else nn.Identity()
 
     @property
     def supports_packing(self) -> bool:
