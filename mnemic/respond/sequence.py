@@ -35,6 +35,7 @@ class SequenceDecoder(Response):
     methods = ("generate",)
     replaces = "masked"  # it rebuilds the texts of a corpus
     corpus_metrics = "denoising"
+    starts_with_encoder = True
 
     def __init__(
         self,

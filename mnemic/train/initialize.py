@@ -75,8 +75,9 @@ def start_recipe_from(recipe: Recipe, folder: Path) -> Recipe:
     The folder is a checkpoint or a Hugging Face folder. The recipe's width and ``model.encode``
     become those of the folder, except for dropout. The recipe's ``[pretrained]`` table overrides
     all that: trained weights need a smaller learning rate than random ones, and a student may have
-    fewer layers.
+    fewer layers. A decoder starts from that of the folder, too, if both answer with texts.
     """
+    respond_settings: dict[str, Any] = {}
     if (folder / CONFIG_FILE).is_file():
         shape = shape_from_config(read_json(folder / CONFIG_FILE), folder / CONFIG_FILE)
         checkpoint_folder, width = folder, shape.width
@@ -90,14 +91,23 @@ def start_recipe_from(recipe: Recipe, folder: Path) -> Recipe:
                 f"{folder} holds a network whose encoder is of kind {kind_name(encode)!r}, which reads"
                 " the sentences of stories; --start takes one that reads tokens, such as a BERT"
             )
+        respond_settings = copy_decoder(model["respond"], recipe["model"].get("respond", {}))
     encode = copy_dropout(encode, recipe["model"].get("encode", {}))
     tokenizer = {"kind": "stored", "folder": str(checkpoint_folder)}
     start_settings = {"model.width": width, "model.encode": encode, "model.init_from": str(folder)}
     pretrained = recipe.get("pretrained", {})
     recipe = {key: value for key, value in recipe.items() if key != "pretrained"}
-    for key, value in (start_settings | {"data.tokenizer": tokenizer}).items():
+    for key, value in (start_settings | respond_settings | {"data.tokenizer": tokenizer}).items():
         recipe = override(recipe, key, value)
     return merge_recipes(recipe, pretrained)
+
+
+def copy_decoder(trained: Mapping[str, Any], respond: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that start a response from a trained one of its kind."""
+    kind = kind_name(respond)
+    if kind != kind_name(trained) or kind not in select_kinds(RESPONSES, starts_with_encoder=True):
+        return {}
+    return {"model.respond": copy_dropout(trained, respond), "model.init_parts": ["encode", "respond"]}
 
 
 def copy_dropout(encoder: Mapping[str, Any], dropout_source: Mapping[str, Any]) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def evaluate_texts(
     dataset = attach_noises(dataset.to(checkpoint.network.device), checkpoint.recipe["objective"])
     if num_models < 1:
         raise ValueError(f"--best-of is the number of networks, from 1 on, not {num_models}")
-    metrics, intervals, predictions, bounds = compute_report(checkpoint.network, dataset, num_models)
+    metrics, intervals, bounds, predictions = compute_report(checkpoint.network, dataset, num_models)
     if num_models > 1 and not bounds:
         raise ValueError("--best-of is for shares, such as accuracy: this data has none")
     if dataset.metrics == "perplexity":  # words: those that are unknown have a metric
