@@ -13,19 +13,25 @@ LOGITS_BIAS = "final_logits_bias"
 PARTS = {"encode.stack": "encoder", "respond.decoder": "decoder"}
 BART_ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "out": "out_proj"}
 BART_LAYER = {
-    **{f"attention.project.{ours}": f"self_attn.{theirs}" for ours, theirs in BART_ATTENTION.items()},
-    **{f"cross.project.{ours}": f"encoder_attn.{theirs}" for ours, theirs in BART_ATTENTION.items()},
+    **{f"attention.project.{key}": f"self_attn.{name}" for key, name in BART_ATTENTION.items()},
+    **{f"cross.project.{key}": f"encoder_attn.{name}" for key, name in BART_ATTENTION.items()},
     "around_attention.norm": "self_attn_layer_norm", "around_cross.norm": "encoder_attn_layer_norm",
     "feed.widen": "fc1", "feed.narrow": "fc2", "around_feed.norm": "final_layer_norm",
 }  # fmt: skip
 T5_ATTENTION = {"query": "q", "key": "k", "value": "v", "out": "o"}
 T5_SELF_ATTENTION = {
-    **{f"attention.project.{ours}": f"layer.0.SelfAttention.{theirs}" for ours, theirs in T5_ATTENTION.items()},
+    **{
+        f"attention.project.{internal}": f"layer.0.SelfAttention.{external}"
+        for internal, external in T5_ATTENTION.items()
+    },
     "attention.bias.table": "layer.0.SelfAttention.relative_attention_bias.weight",
     "around_attention.norm": "layer.0.layer_norm",
 }
 T5_CROSS = {
-    **{f"cross.project.{ours}": f"layer.1.EncDecAttention.{theirs}" for ours, theirs in T5_ATTENTION.items()},
+    **{
+        f"cross.project.{internal}": f"layer.1.EncDecAttention.{external}"
+        for internal, external in T5_ATTENTION.items()
+    },
     "around_cross.norm": "layer.1.layer_norm",
 }
 
@@ -36,7 +42,9 @@ def list_layer_names(shape: Seq2SeqShape, side: str) -> dict[str, str]:
         return BART_LAYER
     feed = f"layer.{2 if side == 'decoder' else 1}"
     widen = {"feed.gate": "wi_0", "feed.widen": "wi_1"} if shape.is_gated else {"feed.widen": "wi"}
-    feed_names = {ours: f"{feed}.DenseReluDense.{theirs}" for ours, theirs in (widen | {"feed.narrow": "wo"}).items()}
+    feed_names = {
+        internal: f"{feed}.DenseReluDense.{external}" for internal, external in (widen | {"feed.narrow": "wo"}).items()
+    }
     return (
         T5_SELF_ATTENTION
         | (T5_CROSS if side == "decoder" else {})
@@ -46,12 +54,7 @@ def list_layer_names(shape: Seq2SeqShape, side: str) -> dict[str, str]:
 
 
 def huggingface_seq2seq_name(name: str, shape: Seq2SeqShape) -> str:
-    """Return Hugging Face's name of a weight of a network.
-
-    >>> shape = read_shape({**BART, "model_type": "bart"}, "config.json")
-    >>> huggingface_seq2seq_name("respond.decoder.blocks.3.cross.project.key.bias", shape)
-    'model.decoder.layers.3.encoder_attn.k_proj.bias'
-    """
+    """Return Hugging Face's name of a weight of a network."""
     prefix, layers = ("model.", "layers") if shape.kind == "bart" else ("", "block")
     if name == "encode.embeddings.tokens":
         return SHARED_WORDS[shape.kind]
@@ -64,14 +67,14 @@ def huggingface_seq2seq_name(name: str, shape: Seq2SeqShape) -> str:
         side = "encoder" if module == "encode" else "decoder"
         kind = rest.partition(".")[2] if rest.startswith("norm.") else ""
         return f"{prefix}{side}.layernorm_embedding.{kind}" if kind else f"{prefix}{side}.embed_positions.weight"
-    side = next(side for part, side in PARTS.items() if name.startswith(f"{part}."))
+    side = next(side for stack, side in PARTS.items() if name.startswith(f"{stack}."))
     path = name.split(".")[2:]
     if path[0] == "norm":
         return f"{prefix}{side}.final_layer_norm.{path[1]}"
     weight = ".".join(path[2:])
-    for ours, theirs in list_layer_names(shape, side).items():
-        if weight == ours or weight.startswith(f"{ours}."):
-            return f"{prefix}{side}.{layers}.{path[1]}.{theirs}{weight.removeprefix(ours)}"
+    for key, huggingface_key in list_layer_names(shape, side).items():
+        if weight == key or weight.startswith(f"{key}."):
+            return f"{prefix}{side}.{layers}.{path[1]}.{huggingface_key}{weight.removeprefix(key)}"
     raise ValueError(f"a {shape.kind} of Hugging Face has no weight for {name!r}")
 
 
@@ -85,7 +88,7 @@ def convert_to_mnemic(weights: Mapping[str, Tensor], names: Iterable[str], shape
         if name == "respond.bias":
             weight = weight.flatten()
         if name == "encode.embeddings.tokens" and shape.kind == "t5":
-            # T5 divides scores by √d; here words are stored so, and multiplied when they are read.
+            # T5 divides scores by √d; words are stored so, and multiplied when they are read.
             weight = weight * shape.width**-0.5
         converted[name] = weight
     return converted

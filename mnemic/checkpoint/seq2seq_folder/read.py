@@ -75,7 +75,7 @@ def load_seq2seq(folder: Path) -> Checkpoint:
 
 
 def select_output(weights: Mapping[str, Tensor], config: Mapping[str, Any], shape: Seq2SeqShape) -> dict[str, Tensor]:
-    """Add missing words and biases, and leave out a table of scores that is the shared one.
+    """Add missing words and biases; leave out a table of scores that equals them.
 
     A T5 whose words are tied divides its scores by √d, also if it has another table for them.
     """

@@ -1,4 +1,4 @@
-"""The sizes of a BART or T5: from a config.json and from a network, and converted back."""
+"""The sizes of a BART or T5, read from a config.json or a network."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -134,7 +134,7 @@ def read_activation(name: object, path: object) -> str:
 
 def build_config(shape: Seq2SeqShape) -> dict[str, Any]:
     """Build the config.json of a shape, without the ids of special tokens."""
-    activation = next(name for name, ours in ACTIVATIONS.items() if ours == shape.activation)
+    activation = next(name for name, value in ACTIVATIONS.items() if value == shape.activation)
     config: dict[str, Any] = {"model_type": shape.kind, "vocab_size": shape.vocab, "d_model": shape.width}
     if shape.kind == "bart":
         for side, sizes in (("encoder", shape.encoder), ("decoder", shape.decoder)):
@@ -212,7 +212,7 @@ def stack_options(shape: Seq2SeqShape, sizes: StackShape) -> dict[str, Any]:
 
 
 def describe_network(network: Any) -> Seq2SeqShape:
-    """Return the shape that a network has if it is a BART or T5; others have none like it."""
+    """Return the shape that a network has if it is a BART or T5."""
     encode, respond = network.encode, network.respond
     blocks = encode.stack.blocks[0], respond.decoder.blocks[0]
     attention, feed = blocks[0].attention, blocks[0].feed

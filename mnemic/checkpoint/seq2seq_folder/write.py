@@ -42,7 +42,7 @@ def save_seq2seq(folder: str | Path, checkpoint: Checkpoint, *, readme: str = ""
         start = checkpoint.recipe.get("data", {}).get("start", STARTS[shape.kind])
         config |= list_special_ids(tokenizer, start)
         tokenizer.save(temporary)
-        names = {theirs: tokenizer.name_of(role) for role, theirs in ROLE_NAMES.items()}
+        names = {key: tokenizer.name_of(role) for role, key in ROLE_NAMES.items()}
         write_json(
             temporary / "tokenizer_config.json",
             {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": shape.length}

@@ -79,7 +79,7 @@ class EncoderDecoder(TransformerEncoder):
         return self.read_again(tokens, mask, states)
 
     def read_again(self, tokens: Tensor, mask: Tensor, states: Tensor) -> Tensor:
-        """Read tokens b n left to right, with the encoder's states b n d as source."""
+        """Read tokens (b n) left to right, with the encoder's states as the source."""
         previous = shift_tokens_right(tokens, mask)
         x = self.decoder_embeddings(previous, mask)
         return self.decoder(x, mask, self.decoder.empty_cache(x, states, mask)).states
