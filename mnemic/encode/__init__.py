@@ -17,7 +17,6 @@ from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.causal import CausalEncoder
 from mnemic.encode.elmo import ELMoEncoder
 from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
-from mnemic.encode.encoder_decoder import EncoderDecoder
 from mnemic.encode.fusion import FUSIONS
 from mnemic.encode.huggingface import Pretrained, load_encoder, save_encoder
 from mnemic.encode.packed import PackedMask
@@ -25,6 +24,7 @@ from mnemic.encode.positions import POSITIONS
 from mnemic.encode.precision import prepare_for_inference
 from mnemic.encode.ragged import encode_ragged
 from mnemic.encode.recurrent import RECURRENTS, RecurrentEncoder, RecurrentOutput
+from mnemic.encode.seq2seq.encoder_decoder import EncoderDecoder
 from mnemic.encode.stacks import DECODERS, STACKS, DecoderStack
 from mnemic.encode.texts.bag import Bag
 from mnemic.encode.texts.context_bag import ContextBag

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mnemic.checkpoint.folder import stored_tensors_of
 from mnemic.checkpoint.tensors import select_tensors
 from mnemic.recipe import ConfigError
 from mnemic.train.optim.clipping import expand_runs
@@ -30,7 +31,7 @@ class BestWeights:
 
         ``error`` is a scalar, or one number per run.
         """
-        current = {name: weight.detach() for name, weight in network.named_parameters()}
+        current = stored_tensors_of(network)
         if self.error is None:
             self.error, self.weights = (error, {name: weight.clone() for name, weight in current.items()})
             return
@@ -44,7 +45,7 @@ class BestWeights:
     @torch.no_grad()
     def copy_to(self, network: nn.Module) -> None:
         """Copy the best weights into the network, if there was any evaluation."""
-        for name, weight in network.named_parameters():
+        for name, weight in stored_tensors_of(network).items():
             if name in self.weights:
                 weight.copy_(self.weights[name])
 

@@ -72,6 +72,7 @@ def test_folders_that_cannot_be_read(tmp_path: Path) -> None:
         (build_encoder(OURS["bert"]), "distilbert", "no segments, epsilon of 1e-05"),
         (build_encoder(OURS["bert"]), "gpt2", "no family 'gpt2'; mnemic writes bert"),
         (TransformerEncoder(8, 9, stack={"kind": "encoder", "norm": "pre"}), "bert", "'pre'"),
+        (TransformerEncoder(8, 9, stack={"kind": "encoder", "norm_kind": "rms"}), "bert", "norm_kind"),
         (
             TransformerEncoder(8, 9, embeddings={"kind": "sum", "positions": {"kind": "sinusoidal"}}),
             "bert",

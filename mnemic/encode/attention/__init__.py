@@ -26,7 +26,7 @@ What a kind can do is an attribute of its class; one that is missing is False:
 from collections.abc import Callable
 from typing import Any
 
-from mnemic.encode.attention.bucketed import BucketedAttention
+from mnemic.encode.attention.bucketed import BucketedAttention as BucketedAttention
 from mnemic.encode.attention.distance_aware import DistanceAwareAttention
 from mnemic.encode.attention.external import ExternalAttention
 from mnemic.encode.attention.full import FullAttention, KeyValues

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.masks import CausalMask
-from mnemic.encode.norms import NormKind, make_norm
+from mnemic.encode.masks import CausalMask, find_visible_keys
+from mnemic.encode.norms import NormKind, make_norm, normalize
 from mnemic.encode.packed import PackedMask
 
 Norm = Literal["pre", "post"]
@@ -27,8 +27,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class AddNorm(nn.Module):
     """A residual connection with a norm after ("post") or before ("pre") the sub-layer.
 
-    "post" is norm(x + sublayer(x)), "pre" is x + sublayer(norm(x)). ``norm_kind`` is the norm:
-    "layer" or "rms".
+    "post" is norm(x + sublayer(x)), "pre" is x + sublayer(norm(x)). ``norm_kind`` is the norm. One
+    over the batch needs to know the real tokens, ``is_real`` b n.
     """
 
     def __init__(
@@ -39,14 +39,19 @@ class AddNorm(nn.Module):
         self.norm: Any = make_norm(norm_kind, width, epsilon)
         self.dropout = nn.Dropout(dropout)
 
-    def pre_norm(self, x: Tensor) -> Tensor:
-        """Normalize the sub-layer's input if the norm comes first."""
-        return self.norm(x) if self.is_pre_norm else x
+    @property
+    def uses_mask(self) -> bool:
+        """Whether the norm needs to know the real tokens."""
+        return getattr(self.norm, "uses_mask", False)
 
-    def add_and_norm(self, x: Tensor, update: Tensor) -> Tensor:
+    def pre_norm(self, x: Tensor, is_real: Tensor | None = None) -> Tensor:
+        """Normalize the sub-layer's input if the norm comes first."""
+        return normalize(self.norm, x, is_real) if self.is_pre_norm else x
+
+    def add_and_norm(self, x: Tensor, update: Tensor, is_real: Tensor | None = None) -> Tensor:
         """Add the sub-layer's output to ``x`` and normalize if the norm comes last."""
         x = x + self.dropout(update)
-        return x if self.is_pre_norm else self.norm(x)
+        return x if self.is_pre_norm else normalize(self.norm, x, is_real)
 
 
 class FeedForward(nn.Module):
@@ -80,7 +85,7 @@ DEFAULT_FEED: Mapping[str, Any] = {"kind": "plain"}
 
 
 class EncoderBlock(nn.Module):
-    """Self-attention, then a feed-forward network, each with residual and layer norm."""
+    """Self-attention, then a feed-forward network, each with residual and norm."""
 
     def __init__(self, attention: Any, feed_forward: nn.Module, make_add_norm: Callable[[], AddNorm]) -> None:
         super().__init__()
@@ -94,16 +99,24 @@ class EncoderBlock(nn.Module):
         b h n m+n.
         """
         context = x if prefix is None else torch.cat([prefix, x], 1)  # b m+n d
-        context = self.around_attention.pre_norm(context)
-        x = self.around_attention.add_and_norm(x, self.attention(context[:, -x.shape[1] :], context, mask))
-        return self.around_feed.add_and_norm(x, self.feed(self.around_feed.pre_norm(x)))
+        is_known = self.find_real_tokens(mask, context.shape[1])  # b m+n
+        is_real = None if is_known is None else is_known[:, -x.shape[1] :]  # b n
+        context = self.around_attention.pre_norm(context, is_known)
+        update = self.attention(context[:, -x.shape[1] :], context, mask)
+        x = self.around_attention.add_and_norm(x, update, is_real)
+        return self.around_feed.add_and_norm(x, self.feed(self.around_feed.pre_norm(x, is_real)), is_real)
+
+    def find_real_tokens(self, mask: Any, num_tokens: int) -> Tensor | None:
+        """Find the tokens that any query sees, if the norms need to know: b m+n."""
+        return find_visible_keys(mask, num_tokens) if self.around_attention.uses_mask else None
 
     def attention_scores(self, x: Tensor, mask: Tensor, prefix: Tensor | None = None) -> Tensor:
         """Return the attention scores of this layer, b h n m+n; -inf where hidden.
 
         ``x`` is b n d; ``prefix`` and ``mask`` as in ``forward``, dense.
         """
-        context = self.around_attention.pre_norm(x if prefix is None else torch.cat([prefix, x], 1))
+        context = x if prefix is None else torch.cat([prefix, x], 1)
+        context = self.around_attention.pre_norm(context, self.find_real_tokens(mask, context.shape[1]))
         return self.attention.attention_scores(context[:, -x.shape[1] :], context, mask)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.masks import CausalMask
-from mnemic.encode.norms import NormKind, make_norm
+from mnemic.encode.norms import NORMS, NormKind, make_norm
 from mnemic.encode.stacks.block import (
     DEFAULT_FEED,
     FEED_FORWARDS,
@@ -24,7 +24,7 @@ from mnemic.encode.stacks.block import (
 )
 from mnemic.encode.stacks.context import StackContext
 from mnemic.encode.stacks.encoder import DEFAULT_ATTENTION, min_length, require_ability
-from mnemic.recipe import ConfigError, build, check_repeats, require_kinds
+from mnemic.recipe import ConfigError, build, check_repeats, join_words, require_kinds
 
 
 class KeyValueCache(NamedTuple):
@@ -70,6 +70,9 @@ class DecoderStack(nn.Module):
     ) -> None:
         super().__init__()
         check_repeats(depth=depth)
+        if not getattr(NORMS[norm_kind], "supports_causal", True):
+            known = join_words(kind for kind, norm in NORMS.items() if getattr(norm, "supports_causal", True))
+            raise ConfigError(f"a norm of kind {norm_kind!r} sees later tokens; in a decoder norm_kind is {known}")
         self.width = width
         self.cross = cross
         causal_kinds = require_kinds(ATTENTIONS, attention, "in a decoder", supports_causal=True)

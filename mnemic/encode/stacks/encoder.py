@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.attention import ATTENTIONS
-from mnemic.encode.norms import NormKind, make_norm
+from mnemic.encode.norms import NormKind, make_norm, normalize
 from mnemic.encode.packed import PackedMask
 from mnemic.encode.stacks.block import (
     DEFAULT_FEED,
@@ -37,8 +37,8 @@ class EncoderStack(nn.Module):
     different layers: neighbors share their weights where it is smaller than ``depth`` (ALBERT; Lan
     et al. 2020, section 3.1); 0 means that no layers share. ``share`` says what they share: all
     weights, or one sub-layer with its norm while the other is each layer's own (their section 4.5).
-    ``norm_kind`` is "layer" or "rms", and ``feed`` the kind of feed-forward network: "plain" or
-    "gated". Padding comes out as zeros.
+    ``norm_kind`` is "layer", "rms", "batch" (over the real tokens of a batch) or "none", and
+    ``feed`` the kind of feed-forward network, "plain" or "gated". Padding comes out as zeros.
     """
 
     def __init__(
@@ -80,7 +80,10 @@ class EncoderStack(nn.Module):
     @property
     def supports_packing(self) -> bool:
         """Whether ``mask`` may be a ``PackedMask``."""
-        return all(getattr(block.attention, "supports_packing", False) for block in self.blocks)
+        return all(
+            getattr(block.attention, "supports_packing", False) and not block.around_attention.uses_mask
+            for block in self.blocks
+        )
 
     @property
     def supports_context(self) -> bool:
@@ -110,7 +113,8 @@ class EncoderStack(nn.Module):
         is one row of packed texts, each of which attends only to itself.
         """
         *_, x = self.iterate_layers(x, mask, context)
-        return self.norm(x) * real_token_mask(mask).unsqueeze(-1)
+        is_real = real_token_mask(mask)
+        return normalize(self.norm, x, is_real) * is_real.unsqueeze(-1)
 
     def iterate_layers(
         self, x: Tensor, mask: Tensor | PackedMask, context: StackContext | None = None

@@ -1,4 +1,4 @@
-"""The encoder–decoder as a body for heads: a text is read twice, both ways and left to right.
+"""The encoder–decoder as a body for heads: a text is read twice.
 
 Shapes: b batch, n tokens, t tokens of all texts, d width.
 """
@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mnemic.encode.embeddings import DEFAULT_EMBEDDINGS, Embeddings
+from mnemic.encode.embeddings import DEFAULT_EMBEDDINGS, Embeddings, Notes
 from mnemic.encode.packed import PackedMask
-from mnemic.encode.stacks import DECODERS
+from mnemic.encode.stacks import DECODERS, FactorizationOrder, StackContext
 from mnemic.encode.transformer import DEFAULT_STACK, TransformerEncoder
 from mnemic.recipe import ConfigError, build
 
@@ -49,15 +49,27 @@ class EncoderDecoder(TransformerEncoder):
             self.decoder_embeddings.tokens = self.embeddings.tokens
         self.decoder: Any = build(DECODERS, decoder, width=width, cross=True)
 
-    def forward(self, tokens: Tensor, mask: Tensor | PackedMask, context: None = None, **facts: Any) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        mask: Tensor | PackedMask,
+        context: StackContext | None = None,
+        *,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+        max_tokens: int = 0,
+        order: FactorizationOrder | None = None,
+        notes: Notes | None = None,
+    ) -> Tensor:
         """Read tokens b n twice → b n d, zeros at padding.
 
-        ``mask`` is b n, with padding last, or a ``PackedMask``; ``facts`` are those of
-        ``TransformerEncoder``.
+        ``mask`` is b n, with padding last, or a ``PackedMask``; the rest is as in
+        ``TransformerEncoder``, but for what other kinds are for.
         """
-        if context is not None or (isinstance(mask, Tensor) and mask.dim() != 2):
-            raise ConfigError("an encoder-decoder takes no context, and a mask b n: use kind 'transformer'")
-        states = super().forward(tokens, mask, **facts)
+        is_plain = context is None and order is None and notes is None
+        if not is_plain or (isinstance(mask, Tensor) and mask.dim() != 2):
+            raise ConfigError("an encoder-decoder takes tokens and a mask b n alone: use the kind 'transformer'")
+        states = super().forward(tokens, mask, segments=segments, positions=positions, max_tokens=max_tokens)
         if isinstance(mask, PackedMask):
             lengths = torch.tensor(mask.lengths, device=tokens.device)
             real = torch.arange(mask.max_seqlen, device=tokens.device) < lengths.unsqueeze(1)  # b n
@@ -67,7 +79,7 @@ class EncoderDecoder(TransformerEncoder):
         return self.read_again(tokens, mask, states)
 
     def read_again(self, tokens: Tensor, mask: Tensor, states: Tensor) -> Tensor:
-        """Read tokens b n left to right, with the encoder's states b n d as the source."""
+        """Read tokens (b n) left to right, with the encoder's states as the source."""
         previous = shift_tokens_right(tokens, mask)
         x = self.decoder_embeddings(previous, mask)
         return self.decoder(x, mask, self.decoder.empty_cache(x, states, mask)).states
