@@ -15,7 +15,7 @@ from mnemic.store import CheckReport
 from mnemic.store.answers import answer_to_dict
 from mnemic.store.contract import StoreError
 from mnemic.store.ingest.questions import MAX_QUESTIONS, NetworkWriter, clean_question, find_candidates
-from mnemic.store.retrieve.hybrid import read_hop
+from mnemic.store.retrieve.hybrid import read_hop, retrieve_candidates
 from mnemic.train.run import fit
 
 __all__ = ["memory"]  # fixtures
@@ -69,6 +69,24 @@ def test_a_passage_is_found_by_its_questions(memory: Memory) -> None:
     by_vectors = read_hop(memory.store, memory.embedder, "the conflagrations of homesteads", bm25_weight=0.0)
     assert by_vectors.top_slots(1) == [first.id]
     assert memory.check() == CheckReport()
+
+
+def test_questions_add_to_scores_and_take_nothing(memory: Memory) -> None:
+    for text in TEXTS:
+        memory.note(text)
+    queries = [*TEXTS, *(question for questions in TEXTS.values() for question in questions)]
+    before = [retrieve_candidates(memory.store, memory.embedder, query) for query in queries]
+    list(memory.write_questions(Writer()))
+    after = [retrieve_candidates(memory.store, memory.embedder, query) for query in queries]
+    for old, new in zip(before, after):
+        assert old.cosine is not None
+        assert new.cosine is not None
+        assert all(new.bm25.scores[slot_id] >= score for slot_id, score in old.bm25.scores.items())
+        assert all(new.cosine.scores[slot_id] >= score for slot_id, score in old.cosine.scores.items())
+    assert after[-1].bm25.scores[2] > 0  # by words of its question alone
+    assert before[-1].bm25.scores.get(2, 0) == 0
+    assert after[-1].cosine is not None
+    assert after[-1].cosine.scores[2] == pytest.approx(1, abs=0.01)  # it is the question
 
 
 def test_questions_are_never_shown_as_words_of_a_document(asked: Memory) -> None:
@@ -165,6 +183,7 @@ def test_wrong_questions_of_an_export_are_refused(memory: Memory, tmp_path: Path
 def test_another_embedder_gets_vectors_of_the_questions(asked: Memory) -> None:
     list(asked.reindex("none"))
     list_ids = list(range(1, 4))
+    assert asked.store.connection.fetch_value("SELECT count(*) FROM questions WHERE keys IS NOT NULL") == 0
     assert asked.check() == CheckReport()
     assert read_hop(asked.store, None, "conflagration").top_slots(1) == [1]
     list(asked.reindex("hashed-ngrams"))
