@@ -39,8 +39,8 @@ class QuestionKeys(SlotSearch[C]):
     rows: ModuleType  # functions that write and read passages
 
     def has_questions(self) -> bool:
-        """Return whether any passage has questions, cached until the memory changes."""
-        return bool(self.connection.fetch_unchanged("SELECT EXISTS (SELECT 1 FROM questions)")[0])
+        """Return whether any passage has a row of questions."""
+        return self.connection.fetch_value("SELECT 1 FROM questions LIMIT 1") is not None
 
     def read_slots(self, where: str, *values: Any) -> list[MemorySlot]:
         """Return the slots that a WHERE clause selects, with their sentences."""

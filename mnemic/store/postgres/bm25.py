@@ -92,7 +92,7 @@ def search_bm25(
     if not require_all:
         query_words = split_unknown_words(query_words, lambda word: bool(find_term_slots(connection, word, 1, index)))
     words = fold_words(" ".join(query_words)).split()[:MAX_QUERY_WORDS]
-    num_passages, num_words = connection.fetch_unchanged(SELECT_SIZES.replace("lexicon", index))
+    num_passages, num_words = read_sizes(connection, index)
     if not words or not num_words or not num_slots:
         return []
     stems = [stem for (stem,) in connection.fetch_all(SELECT_STEMS, (words,))]
@@ -103,6 +103,13 @@ def search_bm25(
     values = stem_values | {"any": " | ".join(stems), "steps": RANK_OF_COUNT, "most": limit}
     values |= {"count": num_passages, "average": num_words / num_passages, "documents": list(document_ids or [])}
     return [ScoredSlot(*row) for row in connection.fetch_all(sql, values)]
+
+
+def read_sizes(connection: PostgresConnection, index: str) -> tuple[int, int]:
+    """Return the numbers of slots and of words of an index; those of the texts are cached."""
+    if index == "lexicon":  # the only row that a connection caches
+        return connection.fetch_unchanged(SELECT_SIZES)  # type: ignore[return-value]
+    return connection.fetch_all(SELECT_SIZES.replace("lexicon", index))[0]  # type: ignore[return-value]
 
 
 def build_ranking_sql(num_words: int, conditions: Sequence[str]) -> str:
