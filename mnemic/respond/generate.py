@@ -136,11 +136,9 @@ def extend_beams(
     The best of all beams are among the best of each. A text that has ended goes on with the end
     token, at no cost.
     """
-    totals = logits.logsumexp(-1, keepdim=True)  # b w 1
-    logits = forbid_tokens(logits, beams.tokens, starts, options, number)
-    count = min(options.num_beams, logits.shape[-1])
-    scores, ids = logits.max(-1, keepdim=True) if count == 1 else logits.topk(count, -1)  # b w k
-    scores = scores - totals
+    token_logs = forbid_tokens(logits.log_softmax(-1), beams.tokens, starts, options, number)  # b w v
+    count = min(options.num_beams, token_logs.shape[-1])
+    scores, ids = token_logs.max(-1, keepdim=True) if count == 1 else token_logs.topk(count, -1)  # b w k
     end_only = torch.full_like(scores[:1, :1], MINUS_INFINITY)
     end_only[..., 0] = 0.0
     has_ended = beams.has_ended.unsqueeze(-1)
@@ -249,12 +247,12 @@ def draw_texts(
         if beams.has_ended.all():
             break
         logits = widen(session.advance(last_tokens, None))  # b 1 v
-        totals = logits.logsumexp(-1)
+        log_probabilities = logits.log_softmax(-1)
         allowed = forbid_tokens(logits, beams.tokens, starts, options, number)
         probabilities = filter_probabilities((allowed[:, 0] / temperature).softmax(-1), top_k, top_p)
         last_tokens = torch.multinomial(probabilities, 1, generator=generator)
         last_tokens = last_tokens.masked_fill(beams.has_ended, options.end_id)  # b 1
-        token_logs = logits.gather(-1, last_tokens.unsqueeze(-1)).squeeze(-1) - totals
+        token_logs = log_probabilities.gather(-1, last_tokens.unsqueeze(-1)).squeeze(-1)
         beams = Beams(
             torch.cat([beams.tokens, last_tokens.unsqueeze(2)], 2),
             beams.log_probabilities + token_logs.masked_fill(beams.has_ended, 0.0),
