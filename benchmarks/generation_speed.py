@@ -6,8 +6,8 @@ A BART of 6 + 6 layers of width 384, with random weights, is written as a Huggin
 read by both. Sources have lengths evenly spaced from --shortest to --longest, shuffled: one ragged
 batch. Every answer has exactly --tokens tokens, by greedy search and with 4 beams; the texts must
 be equal, or the benchmark ends with an error. Both take turns, --repeat times; a ratio is the
-median over the turns of their time divided by ours in the same turn. On a busy machine use the second
-number, which counts only processor time. With --device cuda both run there, in float32.
+median over the turns of their time divided by ours in the same turn. On a busy machine use the
+second number, which counts only processor time. With --device cuda both run there, in float32.
 """
 
 import argparse

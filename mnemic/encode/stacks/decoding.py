@@ -84,6 +84,7 @@ class IncrementalDecoder:
             steps = torch.tensor(self.slot_steps, device=x.device)
             bias = bias.to(x.dtype)[:, steps].unsqueeze(1)  # h 1 n
             mask = bias.unsqueeze(0) if mask is None else mask + bias
+        mask = None if mask is None else mask.to(query.dtype)
         mixed = nn.functional.scaled_dot_product_attention(query, *past, attn_mask=mask, scale=block.attention.scale)
         x = block.around_attention.add_and_norm(x, project.merge_heads(mixed))
         update = self.attend_to_sources(number, block.cross, block.around_cross.pre_norm(x))
@@ -130,8 +131,9 @@ def can_decode_in_slots(stack: nn.Module) -> bool:
     """Whether ``IncrementalDecoder`` can run a stack: a Transformer's, over a source."""
     if not isinstance(stack, DecoderStack) or not stack.cross or stack.training:
         return False
-    parts = (part for block in stack.blocks for part in (block.attention, block.cross))
-    return all(getattr(part, "decodes_in_slots", False) for part in parts)
+    kinds = (kind for block in stack.blocks for kind in (block.attention, block.cross))
+    # Weights that are rounded for inference are of another class: they are not joined.
+    return all(getattr(kind, "decodes_in_slots", False) and type(kind.project.query) is nn.Linear for kind in kinds)
 
 
 def group_sources(stack: DecoderStack, tokens: Tensor, lengths: Sequence[int]) -> Iterator[SourceGroup]:
@@ -160,7 +162,7 @@ def group_sources(stack: DecoderStack, tokens: Tensor, lengths: Sequence[int]) -
             padded = [piece.new_zeros(*is_real.shape, *piece.shape[1:]) for piece in pieces]
             for rows, piece in zip(padded, pieces):
                 rows[is_real] = piece
-            mask = to_additive_mask(is_real[:, None, None], tokens.dtype)
+            mask = to_additive_mask(is_real[:, None, None], layers[0].dtype)
         key_values = (rows.permute(2, 0, 3, 1, 4).contiguous() for rows in padded)  # 2 g h s c
         yield SourceGroup(tuple(KeyValues(keys, values) for keys, values in key_values), mask)
 
