@@ -42,7 +42,7 @@ from mnemic.respond import RESPONSES
 from mnemic.train.freeze import find_parts
 from mnemic.train.phases import Phase
 from mnemic.train.sampler import make_generator
-from mnemic.train.start_seq2seq import list_seq2seq_settings, rename_body_weights
+from mnemic.train.start_seq2seq import fit_start_weights, list_seq2seq_settings
 
 COPYABLE_PARTS = ("encode", "mass", "memory", "respond")  # from ``model.init_from``
 LAYER_PREFIX = "encode.stack.blocks."  # of the weights of an encoder's layers
@@ -141,7 +141,7 @@ def copy_parts(network: nn.Module, parts: Sequence[str], folder: Path) -> None:
     An encoder with fewer layers gets some, evenly spaced (see ``space_layers``).
     """
     network_weights = weights_of(network)
-    start_weights = rename_body_weights(read_start_weights(folder), network_weights)
+    start_weights = fit_start_weights(read_start_weights(folder), network_weights)
     start_weights = space_layers(start_weights, count_layers(network_weights))
     for part_name in parts:
         for owner, names in (("this network", network_weights), (str(folder), start_weights)):

@@ -4,7 +4,7 @@ A recipe whose response is ``seq2seq`` takes both halves as they are. One whose 
 ``encoder-decoder`` takes both as its body, for heads of its own.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from mnemic.checkpoint.folder import RECIPE, find_checkpoint, read_metadata
 from mnemic.checkpoint.seq2seq_folder import is_seq2seq_folder, read_model
 from mnemic.encode import ENCODERS
 from mnemic.encode.seq2seq.encoder_decoder import EncoderDecoder
+from mnemic.encode.seq2seq.translation import TranslationEncoder
 from mnemic.recipe import Recipe, kind_of, merge_recipes
 from mnemic.respond import RESPONSES
 from mnemic.respond.sequence import DEFAULT_DECODER, DEFAULT_EMBEDDINGS, SequenceDecoder
@@ -29,7 +30,8 @@ def list_seq2seq_settings(recipe: Recipe, folder: Path) -> dict[str, Any] | None
     None if the recipe takes no decoder, or the folder has none.
     """
     takes_response = kind_of(RESPONSES, recipe["model"]["respond"]) is SequenceDecoder
-    takes_body = kind_of(ENCODERS, recipe["model"]["encode"]) is EncoderDecoder
+    encoder = kind_of(ENCODERS, recipe["model"]["encode"])
+    takes_body = encoder is EncoderDecoder
     if not takes_response and not takes_body:
         return None
     if is_seq2seq_folder(folder):
@@ -47,7 +49,10 @@ def list_seq2seq_settings(recipe: Recipe, folder: Path) -> dict[str, Any] | None
     settings |= {"data.tokenizer": {"kind": "stored", "folder": str(tokenizer_folder)}}
     if takes_body:
         return settings | {"model.encode": join_body(model)}
-    settings |= {"model.encode": model["encode"], "model.respond": model["respond"]}
+    encode = model["encode"]
+    if encoder is TranslationEncoder and kind_of(ENCODERS, encode) is not TranslationEncoder:
+        encode = {**recipe["model"]["encode"], **encode, "kind": "translation"}
+    settings |= {"model.encode": encode, "model.respond": model["respond"]}
     settings |= {"model.init_parts": ["encode", "respond"]}
     return settings if start == "cls" else settings | {"data.start": start}
 
@@ -64,15 +69,15 @@ def join_body(model: Mapping[str, Any]) -> dict[str, Any]:
     return encode | {"tied": respond.get("tied", True)}
 
 
-def rename_body_weights(weights: Mapping[str, Tensor], names: Iterable[str]) -> Mapping[str, Tensor]:
-    """Give the weights of a decoder that responds the names that they have in a body.
+def fit_start_weights(weights: Mapping[str, Tensor], network_weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Give the weights to start from the names of the network that takes them.
 
-    ``names`` are those of the network that takes them; one without a body gets them as they are.
+    A decoder that responds becomes the decoder of a body. A new encoder, for another language,
+    keeps the network's own random weights.
     """
-    if not any(name.startswith("encode.decoder.") for name in names):
-        return weights
+    has_body = any(name.startswith("encode.decoder.") for name in network_weights)
     renamed = {}
     for name, weight in weights.items():
-        prefix = next((prefix for prefix in BODY_NAMES if name.startswith(prefix)), "")
+        prefix = next((prefix for prefix in BODY_NAMES if has_body and name.startswith(prefix)), "")
         renamed[BODY_NAMES[prefix] + name.removeprefix(prefix) if prefix else name] = weight
-    return renamed
+    return {name: weight for name, weight in network_weights.items() if name.startswith("encode.new.")} | renamed

@@ -67,6 +67,24 @@ def test_both_halves_become_the_body_of_a_head(
     assert 0 <= answer.probability <= 1
 
 
+def test_a_translation_learns_in_two_steps(bart: Path, tmp_path: Path) -> None:
+    """First the new encoder, positions and the first layer's projections; the rest is BART's."""
+    sizes = [option for option in TINY if option.startswith(("data", "train.batch", "train.validate", "train.keep"))]
+    recipe = start_recipe_from(load_recipe("bart-translation", [*sizes, "phases.0.train.steps=1"]), bart)
+    assert recipe["model"]["encode"]["source"]["stack"]["depth"] == 1
+    frozen = [name for name in recipe["phases"][0]["train"]["frozen"] if "blocks.1" not in name]  # BART has one layer
+    first_phase = {**recipe["phases"][0], "train": {**recipe["phases"][0]["train"], "frozen": frozen}}
+    run_folder = finish({**recipe, "phases": [first_phase]}, tmp_path / "run", device="cpu")
+    before, after = (weights_of(load_checkpoint(path).network) for path in (bart, run_folder))
+    changed = {name for name, weight in before.items() if not torch.equal(after[name], weight)}
+    projections = {f"encode.stack.blocks.0.attention.project.{name}" for name in ("query", "key", "value")}
+    expected = {f"{name}.{kind}" for name in projections for kind in ("weight", "bias")}
+    expected |= {"encode.embeddings.positions.table", "respond.embeddings.positions.table", "respond.bias"}
+    assert changed <= expected
+    assert changed >= expected - {"encode.stack.blocks.0.attention.project.key.bias"}  # which no softmax sees
+    assert {name for name in after if name.startswith("encode.new.")}
+
+
 def test_a_folder_answers_and_is_exported(folder: Path, bart: Path, tmp_path: Path) -> None:
     """What was trained here answers there, and what is there answers here, with the same text."""
     texts = ["march the third nineteen ten", "june the first"]
