@@ -19,7 +19,6 @@ class Response(nn.Module):
     tied = False  # its ``table`` is the encoder's last table
     generates_words = True
     methods: tuple[str, ...] = ()  # of ``predict.Model``
-    starts_with_encoder = False  # a run that starts from another takes its response, too, if of one kind
     replaces: str | None = None  # the kind of response whose data fits it, too
     corpus_metrics = "masked"  # how a network with it is measured on a corpus, a key of evaluate's table
     text_vector: Literal["mean", "first"] = "mean"  # of a window's states, the vector of its text

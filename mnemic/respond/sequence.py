@@ -11,9 +11,12 @@ from torch import Tensor, nn
 
 from mnemic.encode.embeddings import Embeddings
 from mnemic.encode.stacks import DECODERS, KeyValueCache
+from mnemic.encode.stacks.decoding import IncrementalDecoder, can_decode_in_slots
 from mnemic.recipe import build
 from mnemic.respond.contract import Response
+from mnemic.respond.generate import SearchOptions
 from mnemic.respond.next_token import check_tied_width
+from mnemic.respond.sessions import DecodingSession, SlotSession, StepSession
 
 DEFAULT_EMBEDDINGS: Mapping[str, Any] = {
     "kind": "sum", "positions": {"kind": "sinusoidal"}, "scale": True, "norm": False,
@@ -35,7 +38,6 @@ class SequenceDecoder(Response):
     methods = ("generate",)
     replaces = "masked"  # it rebuilds the texts of a corpus
     corpus_metrics = "denoising"
-    starts_with_encoder = True
 
     def __init__(
         self,
@@ -84,6 +86,20 @@ class SequenceDecoder(Response):
         """Score the next tokens (b v) after ``last_tokens`` (b); return the cache too."""
         logits, cache = self.score_tokens(last_tokens.unsqueeze(1), cache)
         return logits.squeeze(1), cache
+
+    def start_session(self, states: Tensor, mask: Tensor, options: SearchOptions) -> DecodingSession:
+        """Start to generate from sources (b n d, mask b n), with the least work.
+
+        The decoder is in eval mode.
+        """
+        if not can_decode_in_slots(self.decoder):
+            return StepSession(self.step, self.start_decoding(states, mask))
+        max_slots = 1 + (options.max_tokens - 1) * options.num_beams
+        return SlotSession(self.embed_at, IncrementalDecoder(self.decoder, states, mask, max_slots), self.score_states)
+
+    def embed_at(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """Embed tokens (b w) at their positions (b w): b w d."""
+        return self.embeddings(tokens, torch.ones_like(tokens, dtype=torch.bool), positions=positions)
 
     def score_tokens(
         self, tokens: Tensor, cache: KeyValueCache, positions: Tensor | None = None

@@ -16,7 +16,6 @@ from mnemic.checkpoint.seq2seq_folder.read import STARTS
 from mnemic.checkpoint.seq2seq_folder.shape import Seq2SeqShape, build_config, describe_network, model_options
 from mnemic.encode.huggingface.read import CONFIG_FILE, WEIGHTS_FILE
 from mnemic.encode.huggingface.write import ROLE_NAMES, write_json
-from mnemic.files import write_text
 from mnemic.models import build_model, build_on_meta
 from mnemic.recipe import join_words
 from mnemic.text import SubwordTokenizer
@@ -25,15 +24,18 @@ IGNORED_FACTS = {"training", "fused", "p", "dropout", "max_length"}  # which cha
 MAX_NAMES = 4  # in an error
 
 
-def save_seq2seq(folder: str | Path, checkpoint: Checkpoint, *, readme: str = "") -> Seq2SeqShape:
+def save_seq2seq(folder: str | Path, checkpoint: Checkpoint, *, family: str | None = None) -> Seq2SeqShape:
     """Save config.json, model.safetensors and tokenizer.json to a new or empty folder.
 
-    It returns the shape. ValueError if neither BART nor T5 is like the network.
+    It returns the shape. ValueError if neither BART nor T5 is like the network, or not the
+    ``family``.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there and not empty; give the name of a new folder")
     shape, tokenizer = find_shape(checkpoint.network), checkpoint.tokenizer
+    if family not in (None, shape.kind):
+        raise ValueError(f"this network is no {family}, but like a {shape.kind}: leave out the family")
     config = build_config(shape)
     temporary = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -52,8 +54,6 @@ def save_seq2seq(folder: str | Path, checkpoint: Checkpoint, *, readme: str = ""
     write_json(temporary / CONFIG_FILE, config | {"is_encoder_decoder": True, "dtype": "float32"})
     weights = convert_to_huggingface(weights_of(checkpoint.network), shape)
     (temporary / WEIGHTS_FILE).write_bytes(save(weights, metadata={"format": "pt"}))
-    if readme:
-        write_text(temporary / "README.md", readme)
     if folder.exists():
         folder.rmdir()
     os.rename(temporary, folder)

@@ -18,6 +18,8 @@ What a kind can do is an attribute of its class; one that is missing is False:
 - ``supports_packing``: ``mask`` may be a ``PackedMask``, packed texts that attend to themselves.
 - ``supports_scores``: it has ``heads`` and ``attention_scores(x, context, mask)``, its scores
   before the softmax, b h n m, -inf where hidden: what a student's attention is compared by.
+- ``decodes_in_slots``: a decoder may keep keys and values of several beams in one place; the kind
+  has ``scale``, of its scores, and ``step_bias(num_steps)``, what is added to them.
 - ``draws_buckets``: ``attend_with_buckets(x, context, mask, buckets)`` also returns the random
   buckets it used; with them a second call gives the same states.
 - ``max_length``: the largest number of positions, None if unlimited.

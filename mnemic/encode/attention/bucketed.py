@@ -56,7 +56,8 @@ class BucketedAttention(DistanceAttention):
     same numbers come from plain matmuls.
     """
 
-    supports_cross = True
+    supports_cross = decodes_in_slots = True
+    scale: float | None = 1.0
     shared_parts = ("bias",)
 
     def __init__(
@@ -125,6 +126,11 @@ class BucketedAttention(DistanceAttention):
         """Compute q kᵀ and the bias of the distance, b h n m."""
         scores, bias = query @ keys.mT, self.position_bias(query.shape[2], keys.shape[2])
         return scores if bias is None else scores + bias
+
+    def step_bias(self, num_steps: int) -> Tensor | None:
+        """Return what is added to a decoder's scores of each step so far, h m."""
+        bias = self.position_bias(1, num_steps)
+        return None if bias is None else bias[:, 0]
 
     def position_bias(self, num_queries: int, num_context: int) -> Tensor | None:
         """Return the bias of queries and context, h n m; None over a source."""

@@ -60,7 +60,8 @@ class FullAttention(nn.Module):
     """
 
     supports_causal = supports_context = supports_rows = supports_cross = True
-    supports_scores = True
+    supports_scores = decodes_in_slots = True
+    scale: float | None = None  # of scores: 1/√c
 
     def __init__(self, width: int, *, heads: int = 4, dropout: float = 0.0, fused: bool = True) -> None:
         super().__init__()
@@ -106,6 +107,10 @@ class FullAttention(nn.Module):
             weights = compute_attention_weights(query, key_values.keys, mask)
             mixed = nn.functional.dropout(weights, dropout, training=dropout > 0) @ key_values.values
         return self.project.merge_heads(mixed * has_visible) * has_visible.any(1)  # b n d
+
+    def step_bias(self, num_steps: int) -> Tensor | None:
+        """Return None: what is added to a decoder's scores of each step so far."""
+        return None
 
     def attention_scores(self, x: Tensor, context: Tensor, mask: Tensor | CausalMask) -> Tensor:
         """Return the scores before the softmax, b h n m; -inf at hidden positions."""

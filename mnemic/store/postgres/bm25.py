@@ -108,8 +108,8 @@ def search_bm25(
 def read_sizes(connection: PostgresConnection, index: str) -> tuple[int, int]:
     """Return the numbers of slots and of words of an index; those of the texts are cached."""
     if index == "lexicon":  # the only row that a connection caches
-        return connection.fetch_unchanged(SELECT_SIZES)  # type: ignore[return-value]
-    return connection.fetch_all(SELECT_SIZES.replace("lexicon", index))[0]  # type: ignore[return-value]
+        return connection.fetch_unchanged(SELECT_SIZES)
+    return connection.fetch_all(SELECT_SIZES.replace("lexicon", index))[0]
 
 
 def build_ranking_sql(num_words: int, conditions: Sequence[str]) -> str:
