@@ -87,7 +87,7 @@ def search_bm25(
     document_ids: Sequence[int] | None,
     index: str = "lexicon",
 ) -> list[ScoredSlot]:
-    """Rank the passages with any of the words, or with all, by BM25 in an ``index``."""
+    """Rank the passages with any of the words, or with all, by BM25."""
     query_words = extract_words(text)
     if not require_all:
         query_words = split_unknown_words(query_words, lambda word: bool(find_term_slots(connection, word, 1, index)))
@@ -106,7 +106,7 @@ def search_bm25(
 
 
 def read_sizes(connection: PostgresConnection, index: str) -> tuple[int, int]:
-    """Return the numbers of slots and of words of an index; those of the texts are cached."""
+    """Return the numbers of slots and of words of an index."""
     if index == "lexicon":  # the only row that a connection caches
         return connection.fetch_unchanged(SELECT_SIZES)
     return connection.fetch_all(SELECT_SIZES.replace("lexicon", index))[0]

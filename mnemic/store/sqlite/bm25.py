@@ -68,7 +68,7 @@ def search_bm25(
     document_ids: Sequence[int] | None,
     index: str = "lexicon",
 ) -> list[ScoredSlot]:
-    """Rank the slots with any of the words, or with all, by BM25 in an ``index``."""
+    """Rank the slots with any of the words, or with all, by BM25."""
     words, lexicon = extract_words(text), LexiconSearch(connection, document_ids, index)
     if not words or not num_slots:
         return []
