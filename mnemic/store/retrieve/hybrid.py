@@ -11,8 +11,9 @@ is nearly the same: that of the best sentence vectors of all slots was 0.985 of 
 1,000 questions of SQuAD's train set), and with it, or with that of the candidates, recall is no
 better.
 
-Questions written ahead are further keys: their BM25 score is added to that of the words, and the
-largest cosine is also over their vectors.
+Questions written ahead are further keys: the BM25 score is the larger of that of the words and,
+weighted, that of the questions; the largest cosine is also over their vectors. Added up, the BM25
+scores find worse than words alone (benchmarks/question_keys.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from mnemic.store.retrieve.embedders import Embedder
 from mnemic.store.retrieve.sentence_keys import max_sentence_products
 
 NUM_CANDIDATES = 200  # slots that each of the searches contributes
-QUESTION_WEIGHT = 0.5  # of the BM25 score of a passage's questions, beside that of its words
+QUESTION_WEIGHT = 0.9  # of the BM25 score of a passage's questions, beside that of its words
 # Scores that deviate by less than this fraction of their mean are alike, up to rounding: they are
 # not standardized. In a memory of one passage, all of them are.
 MIN_RELATIVE_STD = 1e-4
@@ -89,7 +90,7 @@ def retrieve_candidates(
     has_questions = store.has_questions()
     if has_questions:
         for slot_id, score in store.search_questions(query, NUM_CANDIDATES, document_ids=document_ids):
-            bm25_scores[slot_id] = bm25_scores.get(slot_id, 0.0) + QUESTION_WEIGHT * score
+            bm25_scores[slot_id] = max(bm25_scores.get(slot_id, 0.0), QUESTION_WEIGHT * score)
     bm25 = ScoreScale(bm25_scores, *compute_mean_std(list(bm25_scores.values()), num_slots))
     if embedder is None:
         return Candidates(query, bm25, None, list(bm25_scores), num_slots)
