@@ -13,7 +13,7 @@ better.
 
 Questions written ahead are further keys: the BM25 score is the larger of that of the words and,
 weighted, that of the questions; the largest cosine is also over their vectors. Added up, the BM25
-scores find worse than words alone (benchmarks/question_keys.py).
+scores of people's questions found less than words alone.
 """
 
 from collections.abc import Mapping, Sequence
