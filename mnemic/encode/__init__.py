@@ -24,6 +24,8 @@ from mnemic.encode.positions import POSITIONS
 from mnemic.encode.precision import prepare_for_inference
 from mnemic.encode.ragged import encode_ragged
 from mnemic.encode.recurrent import RECURRENTS, RecurrentEncoder, RecurrentOutput
+from mnemic.encode.seq2seq.encoder_decoder import EncoderDecoder
+from mnemic.encode.seq2seq.translation import TranslationEncoder
 from mnemic.encode.stacks import DECODERS, STACKS, DecoderStack
 from mnemic.encode.texts.bag import Bag
 from mnemic.encode.texts.context_bag import ContextBag
@@ -40,12 +42,14 @@ ENCODERS: dict[str, Callable[..., Any]] = {
     "causal": CausalEncoder,
     "context-bag": ContextBag,
     "elmo": ELMoEncoder,
+    "encoder-decoder": EncoderDecoder,
     "exact-match": ExactMatch,
     "masked-bag": MaskedBag,
     "ngrams": Ngrams,
     "recurrent": RecurrentEncoder,
     "recurrent-sentence": RecurrentSentence,
     "transformer": TransformerEncoder,
+    "translation": TranslationEncoder,
     "word-ngrams": WordNgrams,
     "word-vectors": WordVectors,
 }

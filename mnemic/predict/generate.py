@@ -24,7 +24,7 @@ from mnemic.predict.perplexity import compute_word_losses, summarize_losses
 from mnemic.predict.results import GeneratedText, TextPerplexity
 from mnemic.predict.text_tasks import check_texts
 from mnemic.recipe import ConfigError, build
-from mnemic.respond.generate import MINUS_INFINITY, GeneratedTexts, beam_search, sample_texts
+from mnemic.respond.generate import MINUS_INFINITY, SearchOptions, sample_texts, search_texts
 from mnemic.text import SubwordTokenizer, WordTokenizer
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def generate_answers(checkpoint: "Checkpoint", texts: Sequence[str], *, num_beam
     """Generate an answer to each text, greedily or by beam search with ``num_beams`` beams."""
     check_method(checkpoint, "generate")
     examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
-    dataset = make_seq2seq_dataset(examples, require_subwords(checkpoint.tokenizer), checkpoint.sizes["max_length"])
+    tokenizer, max_tokens = require_subwords(checkpoint.tokenizer), checkpoint.sizes["max_length"]
+    dataset = make_seq2seq_dataset(examples, tokenizer, max_tokens, checkpoint.recipe["data"].get("start", "cls"))
     device_dataset = dataset.to(checkpoint.network.device)
     results = []
     for candidates, (seen, total) in zip(
@@ -124,15 +125,9 @@ def generate_candidates(network: nn.Module, dataset: Seq2SeqDataset, num_beams: 
         for rows in torch.arange(len(dataset), device=dataset.device).split(TEXTS_PER_BATCH) if len(dataset) else ():
             inputs = dataset.source_inputs(rows)
             states = network.encode(inputs.tokens, inputs.mask)  # type: ignore[operator]
-            start = torch.full_like(rows, dataset.tokenizer.cls)
-            sequences: GeneratedTexts = beam_search(
-                respond.step,
-                respond.start_decoding(states, inputs.mask),
-                start,
-                end_id=dataset.tokenizer.sep,
-                max_tokens=respond.max_length,
-                num_beams=num_beams,
-            )
+            start = torch.full_like(rows, dataset.start_id)
+            options = SearchOptions(dataset.tokenizer.sep, respond.max_length, num_beams)
+            sequences = search_texts(respond.start_session(states, inputs.mask, options), start, options)
             for beam_ids, beam_scores in zip(sequences.tokens.tolist(), sequences.log_probabilities.tolist()):
                 candidates.append(
                     [(dataset.tokenizer.decode(token_ids), score) for token_ids, score in zip(beam_ids, beam_scores)]

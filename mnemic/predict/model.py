@@ -1,6 +1,7 @@
 """What ``mnemic.load`` returns: a trained network with the methods that it has."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, overload
@@ -8,7 +9,8 @@ from typing import Any, overload
 import torch
 
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, load_checkpoint
-from mnemic.encode.precision import Precision
+from mnemic.checkpoint.seq2seq_folder import is_seq2seq_folder, load_seq2seq
+from mnemic.encode.precision import Precision, prepare_for_inference
 from mnemic.predict import generate, long_text, results, story, text_tasks
 from mnemic.predict.memory_state import State
 from mnemic.predict.methods import METHODS, MethodError, describe_missing, methods_of
@@ -21,13 +23,19 @@ from mnemic.text.windows import Truncation
 def load(folder: str | Path, *, precision: Precision = "float32", device: str | torch.device = "cpu") -> "Model":
     """Load a trained network from its folder, or a shipped one by its name.
 
-    Every file is checked first. With another ``precision`` than float32 (see
+    The folder may also be a BART or T5 of Hugging Face. Every file is checked first. With another
+    ``precision`` than float32 (see
     ``mnemic.encode.prepare_for_inference``) the network is for inference only.
 
     >>> mnemic.load("reader")
     Model('reader': answer, rerank, embed)
     """
-    checkpoint = load_checkpoint(folder, precision=precision)
+    if is_seq2seq_folder(Path(folder)):
+        checkpoint = load_seq2seq(Path(folder))
+        network = prepare_for_inference(checkpoint.network, precision)
+        checkpoint = checkpoint if precision == "float32" else replace(checkpoint, network=network)
+    else:
+        checkpoint = load_checkpoint(folder, precision=precision)
     checkpoint.network.to(device)
     return Model(checkpoint)
 

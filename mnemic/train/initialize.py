@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.checkpoint.folder import RECIPE, build_for_weights, find_checkpoint, load_weights, read_metadata, weights_of
+from mnemic.checkpoint.seq2seq_folder import is_seq2seq_folder, load_seq2seq
 from mnemic.data import DATASETS
 from mnemic.data.contract import Sizes
 from mnemic.data.knowledge.dataset import KnowledgeFolder
@@ -41,6 +42,7 @@ from mnemic.respond import RESPONSES
 from mnemic.train.freeze import find_parts
 from mnemic.train.phases import Phase
 from mnemic.train.sampler import make_generator
+from mnemic.train.start_seq2seq import fit_start_weights, list_seq2seq_settings
 
 COPYABLE_PARTS = ("encode", "mass", "memory", "respond")  # from ``model.init_from``
 LAYER_PREFIX = "encode.stack.blocks."  # of the weights of an encoder's layers
@@ -73,10 +75,23 @@ def start_recipe_from(recipe: Recipe, folder: Path) -> Recipe:
     """Set a recipe's encoder, tokenizer and initial weights to those of a folder.
 
     The folder is a checkpoint or a Hugging Face folder. The recipe's width and ``model.encode``
-    become those of the folder, except for dropout. The recipe's ``[pretrained]`` table overrides
-    all that: trained weights need a smaller learning rate than random ones, and a student may have
-    fewer layers.
+    become those of the folder, except for dropout, and so does a decoder. The recipe's
+    ``[pretrained]`` table overrides all that: trained weights need a smaller learning rate than
+    random ones, and a student may have fewer layers.
     """
+    settings = list_seq2seq_settings(recipe, folder) or list_encoder_settings(folder)
+    for name in ("encode", "respond"):
+        if spec := settings.get(f"model.{name}"):
+            settings[f"model.{name}"] = copy_dropout(spec, recipe["model"].get(name, {}))
+    pretrained = recipe.get("pretrained", {})
+    recipe = {key: value for key, value in recipe.items() if key != "pretrained"}
+    for key, value in settings.items():
+        recipe = override(recipe, key, value)
+    return merge_recipes(recipe, pretrained)
+
+
+def list_encoder_settings(folder: Path) -> dict[str, Any]:
+    """List the settings of a recipe that starts from an encoder alone, by dotted key."""
     if (folder / CONFIG_FILE).is_file():
         shape = shape_from_config(read_json(folder / CONFIG_FILE), folder / CONFIG_FILE)
         checkpoint_folder, width = folder, shape.width
@@ -90,14 +105,8 @@ def start_recipe_from(recipe: Recipe, folder: Path) -> Recipe:
                 f"{folder} holds a network whose encoder is of kind {kind_name(encode)!r}, which reads"
                 " the sentences of stories; --start takes one that reads tokens, such as a BERT"
             )
-    encode = copy_dropout(encode, recipe["model"].get("encode", {}))
-    tokenizer = {"kind": "stored", "folder": str(checkpoint_folder)}
-    start_settings = {"model.width": width, "model.encode": encode, "model.init_from": str(folder)}
-    pretrained = recipe.get("pretrained", {})
-    recipe = {key: value for key, value in recipe.items() if key != "pretrained"}
-    for key, value in (start_settings | {"data.tokenizer": tokenizer}).items():
-        recipe = override(recipe, key, value)
-    return merge_recipes(recipe, pretrained)
+    settings = {"model.width": width, "model.encode": encode, "model.init_from": str(folder)}
+    return settings | {"data.tokenizer": {"kind": "stored", "folder": str(checkpoint_folder)}}
 
 
 def copy_dropout(encoder: Mapping[str, Any], dropout_source: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,7 +141,8 @@ def copy_parts(network: nn.Module, parts: Sequence[str], folder: Path) -> None:
     An encoder with fewer layers gets some, evenly spaced (see ``space_layers``).
     """
     network_weights = weights_of(network)
-    start_weights = space_layers(read_start_weights(folder), count_layers(network_weights))
+    start_weights = fit_start_weights(read_start_weights(folder), network_weights)
+    start_weights = space_layers(start_weights, count_layers(network_weights))
     for part_name in parts:
         for owner, names in (("this network", network_weights), (str(folder), start_weights)):
             if not any(part_of(name) == part_name for name in names):
@@ -181,9 +191,10 @@ def part_of(name: str) -> str:
 def read_start_weights(folder: Path) -> dict[str, Tensor]:
     """Read the weights of the network in a folder, under mnemic's names.
 
-    The folder is a run, a checkpoint, or a Hugging Face folder, which has a ``config.json`` and
-    only an encoder.
+    The folder is a run, a checkpoint, or a Hugging Face folder, which has a ``config.json``.
     """
+    if is_seq2seq_folder(folder):
+        return weights_of(load_seq2seq(folder).network)
     if (folder / CONFIG_FILE).is_file():
         weights = weights_of(load_encoder(folder).encoder)
         return {f"encode.{name}": weight for name, weight in weights.items()}

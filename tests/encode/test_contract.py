@@ -55,6 +55,8 @@ def make_cases() -> dict[str, dict[str, Any]]:
         for directions in ("forward", "halves", "sum"):
             part_spec = {**unfused_spec(RECURRENTS, kind), "directions": directions}
             specs[f"recurrent {kind} {directions}"] = {"recurrent": part_spec}
+    specs["encoder-decoder"] = {"stack": stack, "decoder": {"kind": "transformer", "attention": full}, "tied": False}
+    specs["translation"] = {"stack": stack, "source": {"stack": stack}}
     specs["word-ngrams"] = {"buckets": 40}
     specs["word-vectors"] = {}
     specs["elmo mix"] = {"recurrent": unfused_spec(RECURRENTS, "lstm"), "mix": True}
@@ -80,6 +82,7 @@ VMAP_CASES = pytest.mark.parametrize("case", [case for case in CASES if not case
 IGNORED_WEIGHTS = {
     "elmo": ("mix.scores", "mix.scale"),
     "external": ("around_attention.norm.bias",),
+    "translation": ("embeddings.tokens",),
     "two-stream": ("query_start", "segments.bias", "segments.vectors"),
 }
 FUSED_AND_UNFUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "plain"])

@@ -117,16 +117,17 @@ def evaluate_texts(
 ) -> dict[str, Any]:
     """Compute the metrics of a network on a split of texts."""
     from mnemic.data import DATASETS
+    from mnemic.evaluate.pretraining_metrics import attach_noises
     from mnemic.evaluate.text_metrics import compute_report
 
     dataset = build(DATASETS, data_spec).dataset(split, checkpoint.tokenizer, checkpoint.labels)
     if not len(dataset):
         hint = "; --split validation may have some" if split == "test" else ""
         raise ConfigError(f"the {split} split of this data has no texts{hint}")
-    dataset = dataset.to(checkpoint.network.device)
+    dataset = attach_noises(dataset.to(checkpoint.network.device), checkpoint.recipe["objective"])
     if num_models < 1:
         raise ValueError(f"--best-of is the number of networks, from 1 on, not {num_models}")
-    metrics, intervals, predictions, bounds = compute_report(checkpoint.network, dataset, num_models)
+    metrics, intervals, bounds, predictions = compute_report(checkpoint.network, dataset, num_models)
     if num_models > 1 and not bounds:
         raise ValueError("--best-of is for shares, such as accuracy: this data has none")
     if dataset.metrics == "perplexity":  # words: those that are unknown have a metric

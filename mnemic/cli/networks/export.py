@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mnemic.respond.spans import SpanHead
 
 CHECKPOINT_HELP = "A run or checkpoint with a Transformer encoder, or a Hugging Face folder, which is rewritten."
-FAMILY_HELP = "The architecture: bert, roberta, distilbert, electra, albert or xlnet."
+FAMILY_HELP = "The architecture: bert, roberta, distilbert, electra, albert or xlnet; of an encoder-decoder bart or t5."
 FAMILY_DEFAULT = "the original, or the simplest that fits"
 
 
@@ -32,7 +32,8 @@ def export(
     AutoModel.from_pretrained(DIR) and AutoTokenizer.from_pretrained(DIR) load it with the same
     hidden states. AutoModelForQuestionAnswering loads the head of a reader, AutoModelForMaskedLM
     those of a pre-trained BERT or ALBERT, AutoModelForPreTraining that of an ELECTRA,
-    AutoModelForSequenceClassification that of a classifier with model.respond.pool = "first";
+    AutoModelForSequenceClassification that of a classifier with model.respond.pool = "first",
+    AutoModelForSeq2SeqLM an encoder-decoder like BART or T5;
     memory and other responses have no counterpart there and are not exported. The README in DIR
     says how to use it.
 
@@ -41,6 +42,8 @@ def export(
     from mnemic.cli.networks.export_readme import build_readme
     from mnemic.encode import save_encoder
 
+    if export_seq2seq(checkpoint, folder, family):
+        return
     pretrained = load_pretrained(checkpoint, family)
     save_encoder(folder, pretrained, readme=build_readme(pretrained, str(checkpoint)))
     files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
@@ -56,6 +59,26 @@ def export(
     head_classes = [name for name in pretrained.config.get("architectures", ()) if "For" in name]
     loader = "AutoModelFor" + head_classes[0].partition("For")[2] if pretrained.unused and head_classes else "AutoModel"
     print_text(f'{loader}.from_pretrained("{folder}") loads it; its README.md says how to use it')
+
+
+def export_seq2seq(checkpoint: Path, folder: Path, family: str | None) -> bool:
+    """Export an encoder–decoder as a BART or T5; False if only an encoder is meant."""
+    from mnemic.checkpoint.seq2seq_folder import save_seq2seq
+    from mnemic.respond.sequence import SequenceDecoder
+
+    if (checkpoint / "config.json").is_file() or family not in (None, "bart", "t5"):
+        return False
+    loaded, _ = load_network(checkpoint)
+    if not isinstance(loaded.network.respond, SequenceDecoder):
+        return False
+    shape = save_seq2seq(folder, loaded, family=family)
+    files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    num_parameters = sum(weight.numel() for weight in loaded.network.parameters())
+    print_json({"folder": str(folder), "family": shape.kind, "parameters": num_parameters, "files": files})
+    print_table(["file", ">size"], [[name, format_bytes(count)] for name, count in files.items()])
+    print_text(f"{num_parameters:,} weights as {shape.kind}")
+    print_text(f'AutoModelForSeq2SeqLM.from_pretrained("{folder}") loads it')
+    return True
 
 
 def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":

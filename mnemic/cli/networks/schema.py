@@ -13,7 +13,12 @@ MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
 SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
 GENERATOR_FACTS = {"encode_spec", "detector"}  # what it is a smaller one of
 TOKENIZER_FACTS = {"texts", "extra"}  # of a vocabulary that is learned
-LAYER_FACTS = {"layer", "depth"}  # the number of an attention's layer, and of layers
+LAYER_FACTS = {"layer", "depth", "is_causal", "is_cross"}  # of an attention's layer
+FEED_FACTS = {"width", "inner", "activation"}
+HIDDEN_FACTS = {
+    "tokenizer": TOKENIZER_FACTS, "attention": MODEL_FACTS | LAYER_FACTS, "feed": FEED_FACTS,
+    "cross_attention": MODEL_FACTS | LAYER_FACTS,
+}  # fmt: skip
 OBJECTIVE_FACTS = {"teachers", "network", "shards", "batch"}
 OPTIMIZER_FACTS = {"parameters", "rate", "runs"}
 Spec: TypeAlias = Mapping[str, Any]  # a part of a recipe
@@ -74,6 +79,7 @@ def nested_tables() -> dict[str, Constructors]:
     from mnemic.data.corpora.formats import FORMATS
     from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
     from mnemic.data.views.draw import VIEWS
+    from mnemic.encode.stacks.block import FEED_FORWARDS
     from mnemic.memory.parts import controller, hop_update, match
     from mnemic.objectives.distillation import soft_labels, soft_ranking
     from mnemic.objectives.pretraining.masking import MASKINGS
@@ -82,6 +88,7 @@ def nested_tables() -> dict[str, Constructors]:
         "update": hop_update.UPDATES, "match": match.MATCHES, "controller": controller.CONTROLLERS,
         "recurrent": encode.RECURRENTS, "embeddings": encode.EMBEDDINGS, "positions": encode.POSITIONS,
         "stack": encode.STACKS, "decoder": encode.DECODERS, "attention": encode.ATTENTIONS,
+        "cross_attention": encode.ATTENTIONS, "feed": FEED_FORWARDS,
         "tokenizer": TOKENIZER_BUILDERS, "format": FORMATS, "masking": MASKINGS,
         "hard": soft_labels.HARD_LOSSES | soft_ranking.HARD_LOSSES, "views": VIEWS,
     }  # fmt: skip
@@ -134,7 +141,7 @@ def list_part_options(
             option_row = build_option_row(f"{name}.{key}", hints[key], spec)
             yield option_row | ({} if key in required else {"default": defaults.get(key, parameter.default)})
     for key in sorted(parameters.keys() & inner.keys()):
-        hidden = {"tokenizer": TOKENIZER_FACTS, "attention": MODEL_FACTS | LAYER_FACTS}.get(key, MODEL_FACTS)
+        hidden = HIDDEN_FACTS.get(key, MODEL_FACTS)
         default = defaults.get(key, None if key in required else parameters[key].default)
         is_causal = (
             key == "stack" and kind_name(default or {}) in inner["decoder"]

@@ -6,7 +6,7 @@ Shapes: e pairs of the dataset, b pairs of a batch, n tokens of a source, m toke
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,6 +15,8 @@ from mnemic.data.batches import TensorDataset, locate_tokens
 from mnemic.data.text_tasks.examples import LabeledExample, TextError
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.text import SubwordTokenizer
+
+AnswerStart = Literal["cls", "sep", "pad"]
 
 
 class Seq2SeqBatch(NamedTuple):
@@ -45,12 +47,14 @@ class Seq2SeqDataset(TensorDataset):
     """Pairs of a source text and an answer text on one device."""
 
     metrics: ClassVar[str] = "seq2seq"
-    metric: ClassVar[str] = "exact"  # that selects the best weights
+    metric: str = "exact"  # that selects the best weights: "exact" or "perplexity"
+    scores: Sequence[str] = ()  # of generated texts, by name
     num_unknown: ClassVar[int] = 0  # any text can be generated, also if it is not in training
     examples: Sequence[LabeledExample]
     tokenizer: SubwordTokenizer
     source: RaggedTexts
     answer: RaggedTexts  # with start and end tokens
+    start_id: int  # the token that decoders begin with
     lengths: Tensor  # e, tokens of source and answer
 
     def __len__(self) -> int:
@@ -76,12 +80,19 @@ class Seq2SeqDataset(TensorDataset):
 
 
 def make_seq2seq_dataset(
-    examples: Sequence[LabeledExample], tokenizer: SubwordTokenizer, max_tokens: int
+    examples: Sequence[LabeledExample], tokenizer: SubwordTokenizer, max_tokens: int, start: AnswerStart = "cls"
 ) -> Seq2SeqDataset:
-    """Encode pairs; raise if a text has more than ``max_tokens`` tokens."""
+    """Encode pairs; raise if a text has more than ``max_tokens`` tokens.
 
-    def encode_texts(texts: list[str]) -> RaggedTexts:
-        sequences = [[tokenizer.cls, *ids, tokenizer.sep] for ids in tokenizer.encode_batch(texts)]
+    ``start`` is the token that decoders begin with: that of the beginning of texts, which are
+    otherwise framed in the tokenizer's own way, their end (BART) or padding (T5).
+    """
+    frame, start_id = tokenizer.special_tokens(), find_start_id(tokenizer, start)
+    if start == "cls":
+        frame = frame._replace(before=[tokenizer.cls], after=[tokenizer.sep])
+
+    def encode_texts(texts: list[str], before: list[int]) -> RaggedTexts:
+        sequences = [[*before, *ids, *frame.after] for ids in tokenizer.encode_batch(texts)]
         for text, ids in zip(texts, sequences):
             if len(ids) > max_tokens:
                 raise TextError(
@@ -91,7 +102,19 @@ def make_seq2seq_dataset(
         all_ids = torch.tensor([token_id for ids in sequences for token_id in ids], dtype=torch.long)
         return RaggedTexts(all_ids, torch.tensor([0, *accumulate(map(len, sequences))]))
 
-    source = encode_texts([example.text for example in examples])
-    answer = encode_texts([example.label for example in examples])
-    lengths = source.lengths + answer.lengths
-    return Seq2SeqDataset(examples=examples, tokenizer=tokenizer, source=source, answer=answer, lengths=lengths)
+    source = encode_texts([example.text for example in examples], frame.before)
+    answer_prefix = [start_id] if start == "cls" else [start_id, *frame.before]
+    answer = encode_texts([example.label for example in examples], answer_prefix)
+    return Seq2SeqDataset(
+        examples=examples,
+        tokenizer=tokenizer,
+        source=source,
+        answer=answer,
+        start_id=start_id,
+        lengths=source.lengths + answer.lengths,
+    )
+
+
+def find_start_id(tokenizer: SubwordTokenizer, start: AnswerStart) -> int:
+    """Return the token that decoders begin with."""
+    return {"cls": lambda: tokenizer.cls, "sep": lambda: tokenizer.sep, "pad": lambda: tokenizer.pad}[start]()

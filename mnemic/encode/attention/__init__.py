@@ -2,7 +2,9 @@
 
 ``mask`` is bool, True where a query may attend, and broadcastable to b h n m; a row without any
 visible position comes out as zeros. It reaches an encoder's layer as b 1 1 m. A constructor may
-take ``layer``, the number of its layer from 0, and ``depth``, the number of layers.
+take ``layer``, the number of its layer from 0, ``depth``, the number of layers, ``is_causal``, in a
+decoder, and ``is_cross``, over a source. ``shared_parts`` are names of modules that the layers of a
+stack share: those of layer 0.
 
 What a kind can do is an attribute of its class; one that is missing is False:
 
@@ -16,6 +18,8 @@ What a kind can do is an attribute of its class; one that is missing is False:
 - ``supports_packing``: ``mask`` may be a ``PackedMask``, packed texts that attend to themselves.
 - ``supports_scores``: it has ``heads`` and ``attention_scores(x, context, mask)``, its scores
   before the softmax, b h n m, -inf where hidden: what a student's attention is compared by.
+- ``decodes_in_slots``: a decoder may keep keys and values of several beams in one place; the kind
+  has ``scale``, of its scores, and ``step_bias(num_steps)``, what is added to them.
 - ``draws_buckets``: ``attend_with_buckets(x, context, mask, buckets)`` also returns the random
   buckets it used; with them a second call gives the same states.
 - ``max_length``: the largest number of positions, None if unlimited.
@@ -24,6 +28,7 @@ What a kind can do is an attribute of its class; one that is missing is False:
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.encode.attention.bucketed import BucketedAttention as BucketedAttention
 from mnemic.encode.attention.distance_aware import DistanceAwareAttention
 from mnemic.encode.attention.external import ExternalAttention
 from mnemic.encode.attention.full import FullAttention, KeyValues
@@ -37,6 +42,7 @@ from mnemic.encode.attention.sinusoidal_relative import SinusoidalRelativeAttent
 from mnemic.encode.attention.transformer_xl import TransformerXLAttention
 
 ATTENTIONS: dict[str, Callable[..., Any]] = {
+    "bucketed": BucketedAttention,
     "distance-aware": DistanceAwareAttention,
     "external": ExternalAttention,
     "full": FullAttention,

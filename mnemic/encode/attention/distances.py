@@ -23,9 +23,9 @@ class DistanceAttention(nn.Module):
     supports_causal = supports_context = supports_rows = supports_scores = True
     supports_cross = False  # a position of another text has no distance
 
-    def __init__(self, width: int, *, heads: int, dropout: float) -> None:
+    def __init__(self, width: int, *, heads: int, dropout: float, bias: bool = True, head_width: int = 0) -> None:
         super().__init__()
-        self.project = HeadProjection(width, heads)
+        self.project = HeadProjection(width, heads, bias=bias, head_width=head_width)
         self.dropout = dropout
 
     @property

@@ -20,14 +20,19 @@ class KeyValues(NamedTuple):
 
 
 class HeadProjection(nn.Module):
-    """Linear projections to queries, keys and values, and back (Vaswani et al. 2017, 3.2.2)."""
+    """Linear projections to queries, keys and values, and back (Vaswani et al. 2017, 3.2.2).
 
-    def __init__(self, width: int, heads: int, *, bias: bool = True) -> None:
+    ``head_width`` is that of one head; 0 divides the width among the heads.
+    """
+
+    def __init__(self, width: int, heads: int, *, bias: bool = True, head_width: int = 0) -> None:
         super().__init__()
-        if heads < 1 or width % heads:
+        if heads < 1 or head_width < 0 or (not head_width and width % heads):
             raise ConfigError(f"width {width} does not divide into {heads} heads")
         self.heads = heads
-        self.query, self.key, self.value, self.out = (nn.Linear(width, width, bias=bias) for _ in range(4))
+        inner = heads * head_width or width
+        self.query, self.key, self.value = (nn.Linear(width, inner, bias=bias) for _ in range(3))
+        self.out = nn.Linear(inner, width, bias=bias)
 
     def project_query(self, x: Tensor) -> Tensor:
         """Project hidden states to the queries of each head."""
@@ -55,7 +60,8 @@ class FullAttention(nn.Module):
     """
 
     supports_causal = supports_context = supports_rows = supports_cross = True
-    supports_scores = True
+    supports_scores = decodes_in_slots = True
+    scale: float | None = None  # of scores: 1/√c
 
     def __init__(self, width: int, *, heads: int = 4, dropout: float = 0.0, fused: bool = True) -> None:
         super().__init__()
@@ -101,6 +107,10 @@ class FullAttention(nn.Module):
             weights = compute_attention_weights(query, key_values.keys, mask)
             mixed = nn.functional.dropout(weights, dropout, training=dropout > 0) @ key_values.values
         return self.project.merge_heads(mixed * has_visible) * has_visible.any(1)  # b n d
+
+    def step_bias(self, num_steps: int) -> Tensor | None:
+        """Return None: what is added to a decoder's scores of each step so far."""
+        return None
 
     def attention_scores(self, x: Tensor, context: Tensor, mask: Tensor | CausalMask) -> Tensor:
         """Return the scores before the softmax, b h n m; -inf at hidden positions."""

@@ -10,6 +10,7 @@ from mnemic.encode.embeddings import Embeddings, FactorizedEmbeddings
 from mnemic.encode.huggingface.families import ACTIVATIONS, FAMILIES, Family
 from mnemic.encode.positions import LearnedPositions, NoPositions
 from mnemic.encode.stacks.block import ACTIVATIONS as OURS
+from mnemic.encode.stacks.block import FeedForward
 from mnemic.encode.stacks.two_stream import TwoStreamStack
 from mnemic.encode.transformer import TransformerEncoder
 from mnemic.recipe import join_words
@@ -243,6 +244,8 @@ def find_incompatibilities(embeddings: Any, block: Any) -> Iterator[str]:
         )
     if not isinstance(block.attention, FullAttention):
         yield "its attention is not full"
+    if not isinstance(block.feed, FeedForward) or block.feed.widen.bias is None:
+        yield "its feed-forward networks are gated or have no bias (feed.kind = 'plain')"
 
 
 def number_unique_blocks(encoder: TransformerEncoder) -> dict[str, str]:

@@ -19,6 +19,7 @@ from mnemic.encode.stacks.binary_tree import BinaryTreeDecoder, BinaryTreeStack
 from mnemic.encode.stacks.context import StackContext, extend_context
 from mnemic.encode.stacks.decoder import DecoderOutput, DecoderStack, KeyValueCache
 from mnemic.encode.stacks.encoder import EncoderStack, min_length, real_token_mask
+from mnemic.encode.stacks.query_layer import QueryLayerDecoder
 from mnemic.encode.stacks.reversible import ReversibleDecoder, ReversibleStack
 from mnemic.encode.stacks.star import StarStack
 from mnemic.encode.stacks.two_stream import FactorizationOrder as FactorizationOrder
@@ -33,6 +34,7 @@ STACKS: dict[str, Callable[..., nn.Module]] = {
 }
 DECODERS: dict[str, Callable[..., nn.Module]] = {
     "binary-tree": BinaryTreeDecoder,
+    "query-layer": QueryLayerDecoder,
     "reversible": ReversibleDecoder,
     "transformer": DecoderStack,
 }

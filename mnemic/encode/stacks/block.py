@@ -3,7 +3,7 @@
 Shapes: b batch, n tokens, m context positions, d width, h heads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -57,14 +57,31 @@ class AddNorm(nn.Module):
 class FeedForward(nn.Module):
     """The feed-forward network W₂ activation(W₁ x), at every position alike (equation 2)."""
 
-    def __init__(self, width: int, inner: int, activation: Activation) -> None:
+    def __init__(self, width: int, inner: int, activation: Activation, *, bias: bool = True) -> None:
         super().__init__()
-        self.widen = nn.Linear(width, inner)
-        self.narrow = nn.Linear(inner, width)
+        self.widen = nn.Linear(width, inner, bias=bias)
+        self.narrow = nn.Linear(inner, width, bias=bias)
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
         return self.narrow(self.activation(self.widen(x)))
+
+
+class GatedFeedForward(nn.Module):
+    """The feed-forward network W₂ (activation(W₀ x) ⊙ W₁ x) (Shazeer 2020, arXiv:2002.05202)."""
+
+    def __init__(self, width: int, inner: int, activation: Activation, *, bias: bool = False) -> None:
+        super().__init__()
+        self.gate, self.widen = (nn.Linear(width, inner, bias=bias) for _ in range(2))
+        self.narrow = nn.Linear(inner, width, bias=bias)
+        self.activation = ACTIVATIONS[activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.narrow(self.activation(self.gate(x)) * self.widen(x))
+
+
+FEED_FORWARDS: dict[str, Callable[..., nn.Module]] = {"plain": FeedForward, "gated": GatedFeedForward}
+DEFAULT_FEED: Mapping[str, Any] = {"kind": "plain"}
 
 
 class EncoderBlock(nn.Module):
@@ -142,3 +159,10 @@ class DecoderBlock(nn.Module):
         """
         context = self.around_attention.pre_norm(torch.cat([prefix, x], 1))
         return self.attention.attention_scores(context[:, prefix.shape[1] :], context, mask)
+
+
+def share_across_layers(blocks: Any) -> None:
+    """Let all layers use the modules of the first that their attention shares, in place."""
+    for block in blocks:
+        for name in getattr(block.attention, "shared_parts", ()):
+            setattr(block.attention, name, getattr(blocks[0].attention, name))

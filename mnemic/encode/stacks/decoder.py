@@ -13,7 +13,15 @@ from torch import Tensor, nn
 from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.masks import CausalMask
 from mnemic.encode.norms import NORMS, NormKind, make_norm
-from mnemic.encode.stacks.block import Activation, AddNorm, DecoderBlock, FeedForward, Norm
+from mnemic.encode.stacks.block import (
+    DEFAULT_FEED,
+    FEED_FORWARDS,
+    Activation,
+    AddNorm,
+    DecoderBlock,
+    Norm,
+    share_across_layers,
+)
 from mnemic.encode.stacks.context import StackContext
 from mnemic.encode.stacks.encoder import DEFAULT_ATTENTION, min_length, require_ability
 from mnemic.recipe import ConfigError, build, check_repeats, join_words, require_kinds
@@ -56,6 +64,7 @@ class DecoderStack(nn.Module):
         epsilon: float = 1e-5,
         activation: Activation = "gelu",
         dropout: float = 0.0,
+        feed: Mapping[str, Any] = DEFAULT_FEED,
         attention: Mapping[str, Any] = DEFAULT_ATTENTION,
         cross_attention: Mapping[str, Any] | None = None,
     ) -> None:
@@ -71,15 +80,17 @@ class DecoderStack(nn.Module):
             cross_attention = attention if cross_attention is None else cross_attention
             require_kinds(causal_kinds, cross_attention, "over a source: set cross_attention", supports_cross=True)
         make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout, norm_kind=norm_kind)
+        facts: dict[str, Any] = {"width": width, "depth": depth}
         self.blocks: Any = nn.ModuleList(
             DecoderBlock(
-                build(ATTENTIONS, attention, width=width, layer=layer, depth=depth),
-                build(ATTENTIONS, cross_attention, width=width, layer=layer, depth=depth) if cross_attention else None,
-                FeedForward(width, inner or 4 * width, activation),
+                build(ATTENTIONS, attention, layer=layer, is_causal=True, **facts),
+                build(ATTENTIONS, cross_attention, layer=layer, is_cross=True, **facts) if cross_attention else None,
+                build(FEED_FORWARDS, feed, width=width, inner=inner or 4 * width, activation=activation),
                 make_add_norm,
             )
             for layer in range(depth)
         )
+        share_across_layers(self.blocks)
         self.norm = make_norm(norm_kind, width, epsilon) if norm == "pre" else nn.Identity()
 
     @property

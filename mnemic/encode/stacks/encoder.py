@@ -13,7 +13,15 @@ from torch import Tensor, nn
 from mnemic.encode.attention import ATTENTIONS
 from mnemic.encode.norms import NormKind, make_norm, normalize
 from mnemic.encode.packed import PackedMask
-from mnemic.encode.stacks.block import Activation, AddNorm, EncoderBlock, FeedForward, Norm
+from mnemic.encode.stacks.block import (
+    DEFAULT_FEED,
+    FEED_FORWARDS,
+    Activation,
+    AddNorm,
+    EncoderBlock,
+    Norm,
+    share_across_layers,
+)
 from mnemic.encode.stacks.context import StackContext
 from mnemic.recipe import ConfigError, build, check_repeats, join_words, select_kinds
 
@@ -29,8 +37,8 @@ class EncoderStack(nn.Module):
     different layers: neighbors share their weights where it is smaller than ``depth`` (ALBERT; Lan
     et al. 2020, section 3.1); 0 means that no layers share. ``share`` says what they share: all
     weights, or one sub-layer with its norm while the other is each layer's own (their section 4.5).
-    ``norm_kind`` is "layer", "rms", "batch" (over the real tokens of a batch) or "none". Padding
-    comes out as zeros.
+    ``norm_kind`` is "layer", "rms", "batch" (over the real tokens of a batch) or "none", and
+    ``feed`` the kind of feed-forward network, "plain" or "gated". Padding comes out as zeros.
     """
 
     def __init__(
@@ -46,6 +54,7 @@ class EncoderStack(nn.Module):
         epsilon: float = 1e-5,
         activation: Activation = "gelu",
         dropout: float = 0.0,
+        feed: Mapping[str, Any] = DEFAULT_FEED,
         attention: Mapping[str, Any] = DEFAULT_ATTENTION,
     ) -> None:
         super().__init__()
@@ -57,7 +66,7 @@ class EncoderStack(nn.Module):
         unique_blocks = [
             EncoderBlock(
                 build(ATTENTIONS, attention, width=width, layer=layer, depth=depth),
-                FeedForward(width, inner or 4 * width, activation),
+                build(FEED_FORWARDS, feed, width=width, inner=inner or 4 * width, activation=activation),
                 make_add_norm,
             )
             for layer in range(num_unique)
@@ -65,6 +74,7 @@ class EncoderStack(nn.Module):
         self.blocks: Any = nn.ModuleList(unique_blocks[i * num_unique // depth] for i in range(depth))
         if groups and share != "all":
             share_sublayer(self.blocks, groups, share)
+        share_across_layers(self.blocks)
         self.norm = make_norm(norm_kind, width, epsilon) if norm == "pre" else nn.Identity()
 
     @property
