@@ -3,10 +3,12 @@
 All are percentages. The libraries are imported when a score is computed.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from mnemic.evaluate import metrics
+from mnemic.evaluate.meteor import meteor_stem
 from mnemic.recipe import ConfigError, join_words
 
 Texts = Sequence[str]
@@ -49,6 +51,18 @@ def score_rouge(predictions: Texts, references: Texts) -> dict[str, float]:
     return {label: 100 * fmean(score[name].fmeasure for score in scores) for name, label in names.items()}
 
 
+def score_meteor(predictions: Texts, references: Texts) -> dict[str, float]:
+    """Compute the mean METEOR by words and stems (Lavie and Agarwal 2007)."""
+    pairs = zip(predictions, references)
+    scores = [meteor_stem(split_words(prediction), [split_words(reference)]) for prediction, reference in pairs]
+    return {"meteor-stem": 100 * fmean(scores)}
+
+
+def split_words(text: str) -> list[str]:
+    """Split a text into words and punctuation marks."""
+    return re.findall(r"\w+|[^\w\s]", text)
+
+
 def score_numbers(predictions: Texts, references: Texts) -> dict[str, float]:
     """Compute the correlations of numbers that are said.
 
@@ -73,6 +87,7 @@ TEXT_SCORES: Mapping[str, Callable[[Texts, Texts], dict[str, float]]] = {
     "bleu": score_bleu,
     "chrf": score_chrf,
     "rouge": score_rouge,
+    "meteor-stem": score_meteor,
     "numbers": score_numbers,
 }
 

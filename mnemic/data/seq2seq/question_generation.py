@@ -37,7 +37,7 @@ class QuestionGenerationFiles(Seq2SeqSource, TextFiles):
 
     files: ClassVar[str] = "SQuAD"
     alternative: ClassVar[str] = "your own of the same form"
-    scores: ClassVar[Names] = ("bleu", "rouge")
+    scores: ClassVar[Names] = ("bleu", "rouge", "meteor-stem")
     test_file: str = "dev"
     start: AnswerStart = "cls"
     select_by: SelectBy = "perplexity"
