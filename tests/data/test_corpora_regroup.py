@@ -42,7 +42,7 @@ def test_regrouped_sequences_are_those_of_the_texts(tmp_path: Path) -> None:
 
 
 def test_documents_end_where_they_did() -> None:
-    """Two documents: [CLS] a b [SEP], [CLS] c [SEP]; [CLS] d [SEP]. The second token starts no word."""
+    """Two documents: a b and c; d. The second token starts no word."""
     tokens = np.array([5, 21, 22, 7, 5, 25, 7, 5, 27, 7], dtype="<u2")
     follows = np.array([0, 1, 0], dtype="|i1")
     first, second = regroup_documents(SequenceArrays(tokens, np.array([4, 3, 3]), np.array([4, 3, 3]), follows))
@@ -55,5 +55,5 @@ def test_documents_end_where_they_did() -> None:
 
 def test_other_formats_cannot_be_regrouped(tmp_path: Path) -> None:
     sequences = make(tmp_path, "full-sentences", 32)
-    with pytest.raises(CorpusError, match="'full-sentences' cannot be made into others.*kind=sentences"):
+    with pytest.raises(CorpusError, match=r"'full-sentences' cannot be made into others.*kind=sentences"):
         regroup_folder(sequences, tmp_path / "new", format={"kind": "doc-sentences"}, max_tokens=32)

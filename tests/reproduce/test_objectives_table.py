@@ -1,4 +1,4 @@
-"""``mnemic table objectives``: its rows, its two budgets of one run, resuming, and what is empty."""
+"""``mnemic table objectives``: its rows, two budgets of one run, resuming, and what is empty."""
 
 import json
 from pathlib import Path
@@ -184,9 +184,9 @@ def test_every_row_builds_and_takes_a_step(data: Path, tmp_path: Path) -> None:
 
 
 def test_mistakes_are_named(data: Path) -> None:
-    with pytest.raises(ConfigError, match="no row 'mlmm'.*mlm"):
+    with pytest.raises(ConfigError, match=r"no row 'mlmm'.*mlm"):
         _ = table_of(data, rows=["mlmm"]).selected_rows
-    with pytest.raises(ConfigError, match="no task 'sst'.*sst2"):
+    with pytest.raises(ConfigError, match=r"no task 'sst'.*sst2"):
         table_of(data, tasks=["sst"])
     with pytest.raises(ConfigError, match="no budget 'hours'; budgets: tokens, seconds"):
         table_of(data, budgets=["hours"])

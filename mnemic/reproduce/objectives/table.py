@@ -30,6 +30,7 @@ from mnemic.reproduce.objectives.sequences import find_reason, hash_sequences, m
 from mnemic.reproduce.rows import append_rows, describe_hardware, read_rows
 from mnemic.reproduce.student_recipes import build_teacher_recipe
 from mnemic.reproduce.student_tasks import TASKS, TaskFiles, find_task_files, hold_out_sentences
+from mnemic.text.windows import WindowError
 from mnemic.train.run import fit
 
 CELLS_FILE = "cells.jsonl"
@@ -282,7 +283,7 @@ def train_task(table: ObjectivesTable, cell: TaskCell, folder: Path, progress: T
             yield progress._replace(fraction=fraction, detail=f"step {report.step} of {report.total_steps}")
         line |= evaluate_task(cell, run, table.device)
         message = f"{cell.name}: {line['value']:.1f}"
-    except (ConfigError, TextError, torch.OutOfMemoryError) as error:
+    except (ConfigError, TextError, WindowError, torch.OutOfMemoryError) as error:
         line["failed"] = str(error)
         message = f"{cell.name}: {error}"
     append_rows(folder / CELLS_FILE, [line])
