@@ -4,7 +4,7 @@ All are percentages, except losses.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from mnemic.data.corpora import CorpusDataset
 from mnemic.data.language_modeling.copies import CopyDataset
+from mnemic.data.multi_task.batches import MultiTaskDataset
 from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
@@ -88,13 +89,7 @@ def compute_report(network: nn.Module, dataset: Any, num_models: int = 1) -> Rep
 
 def compute_classification_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
     """Compute accuracy, F1 (macro F1 of more than two classes) and Matthews' correlation."""
-    predictions, targets = (compute_class_logits(network, dataset).argmax(1).tolist(), dataset.targets.tolist())
-    is_binary = len(dataset.labels) == 2
-    return {
-        "accuracy": metrics.accuracy(predictions, targets),
-        "f1": metrics.f1(predictions, targets) if is_binary else metrics.macro_f1(predictions, targets),
-        "matthews": metrics.matthews_correlation(predictions, targets),
-    }
+    return measure_classes(compute_class_logits(network, dataset), dataset.targets.tolist())
 
 
 def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
@@ -102,11 +97,40 @@ def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metr
 
     A network that rates nothing but embeds predicts the cosine of the two texts of a pair.
     """
-    targets = dataset.targets.tolist()
     if "rate" in network.respond.methods:  # type: ignore[operator, union-attr]
-        predictions = compute_class_logits(network, dataset).squeeze(1).tolist()
+        outputs = compute_class_logits(network, dataset)
     else:
-        predictions = compute_pair_cosines(network, dataset).tolist()
+        outputs = compute_pair_cosines(network, dataset).unsqueeze(1)
+    return measure_numbers(outputs, dataset.targets.tolist())
+
+
+def compute_multi_task_metrics(network: nn.Module, dataset: MultiTaskDataset) -> Metrics:
+    """Compute the main metric of each task by its name, and their mean."""
+    logits = compute_class_logits(network, dataset)
+    starts = [0, *accumulate(len(of_task) for of_task in dataset.datasets)]
+    scores = {}
+    for number, (name, of_task) in enumerate(zip(dataset.names, dataset.datasets)):
+        first, count, is_number = dataset.outputs[:, number].tolist()
+        outputs = logits[starts[number] : starts[number + 1], first : first + count]
+        targets = of_task.targets.tolist()
+        measure = measure_numbers if is_number else measure_classes
+        scores[name] = measure(outputs, targets)[of_task.metric] if targets else 0.0
+    return {"mean": sum(scores.values()) / len(scores)} | scores
+
+
+def measure_classes(logits: Tensor, targets: Sequence[int]) -> Metrics:
+    """Compute accuracy, F1 (macro F1 of more than two classes) and Matthews' correlation."""
+    predictions = logits.argmax(1).tolist()
+    return {
+        "accuracy": metrics.accuracy(predictions, targets),
+        "f1": metrics.f1(predictions, targets) if logits.shape[1] == 2 else metrics.macro_f1(predictions, targets),
+        "matthews": metrics.matthews_correlation(predictions, targets),
+    }
+
+
+def measure_numbers(outputs: Tensor, targets: Sequence[float]) -> Metrics:
+    """Compute Pearson's and Spearman's correlation of predicted numbers and targets."""
+    predictions = outputs.squeeze(1).tolist()
     return {
         "pearson": metrics.pearson_correlation(predictions, targets),
         "spearman": metrics.spearman_correlation(predictions, targets),
@@ -233,6 +257,7 @@ FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "copies": compute_copy_metrics,
     "numbers": compute_regression_metrics,
     "seq2seq": compute_generation_metrics,
+    "multi-task": compute_multi_task_metrics,
     "tags": compute_entity_metrics,
 }
 ANSWER_METRICS: dict[str, Callable[[Sequence[SpanPrediction]], Metrics]] = {

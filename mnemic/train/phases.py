@@ -128,6 +128,7 @@ def build_sampler(
         lengths=dataset.lengths.cpu() if phase.settings.buckets > 1 else None,
         num_buckets=phase.settings.buckets,
         weights=None if dataset.weights is None else dataset.weights.cpu(),
+        groups=None if dataset.groups is None else dataset.groups.cpu(),
     )
 
 
