@@ -51,8 +51,8 @@ from mnemic.reproduce.objectives.rows import load_rows, name_sequences
 from mnemic.reproduce.objectives.sequences import find_reason, prepare_sentences, prepare_sequences
 from mnemic.reproduce.objectives.table import (
     DATA_FOLDER,
+    ObjectivesStep,
     ObjectivesTable,
-    TableStep,
     TaskCell,
     claim,
     fill_network,
@@ -255,7 +255,7 @@ def train_row(args: argparse.Namespace) -> None:
     table, (name,) = load_table_there(args), args.names
     network = list_networks(table, args.out)[name]
     cells = list_cells(args, name)
-    for step in fill_network(table, network, cells, args.out, TableStep(name, 0, 1, 0.0)):
+    for step in fill_network(table, network, cells, args.out, ObjectivesStep(name, 0, 1, 0.0)):
         if step.message:
             report(args, step.message)
 
@@ -268,7 +268,7 @@ def train_tasks(args: argparse.Namespace) -> None:
             continue
         with claim(args.out, cell.name) as is_claimed:
             if is_claimed and not is_finished(cell, args.out):
-                for step in train_task(table, cell, args.out, TableStep(cell.name, 0, 1, 0.0)):
+                for step in train_task(table, cell, args.out, ObjectivesStep(cell.name, 0, 1, 0.0)):
                     if step.message:
                         report(args, step.message)
 

@@ -1,4 +1,4 @@
-"""The loss of several tasks at once: each text counts by the outputs of its own task.
+"""The loss of several tasks: each text counts by its task's outputs.
 
 Shapes: b texts, c outputs of all tasks.
 """

@@ -3,8 +3,7 @@
 from typing import Any
 
 from mnemic.respond.both_directions import BothDirectionsHead
-from mnemic.respond.classes import ClassHead
-from mnemic.respond.multi_task import MultiTaskHeads
+from mnemic.respond.classes import ClassHead, MultiTaskHeads
 from mnemic.respond.next_token import NextTokenHead
 from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining.masked import PretrainingHeads

@@ -110,7 +110,7 @@ def test_the_loss_is_that_of_each_task_by_itself(loaded: Any, files: Path) -> No
         joint = loss(network, loaded.train.batch(rows + start))
         torch.testing.assert_close(joint.total, alone.total)
         assert joint.num_targets == alone.num_targets == 8
-        total += float(alone.total)
+        total += float(alone.total.detach())
         network.zero_grad()
         joint.total.backward()
         gradient = network.respond.head.out.bias.grad
@@ -121,7 +121,7 @@ def test_the_loss_is_that_of_each_task_by_itself(loaded: Any, files: Path) -> No
         all_rows.append(rows + start)
         start += len(dataset)
     mixed = loss(network, loaded.train.batch(torch.cat(all_rows)))
-    assert float(mixed.total) == pytest.approx(total, rel=1e-5)
+    assert float(mixed.total.detach()) == pytest.approx(total, rel=1e-5)
     batch = loaded.train.batch(torch.arange(4))
     unknown = batch._replace(targets=batch.targets._replace(values=torch.full((4,), float(IGNORE))))
     assert loss(network, unknown).num_targets == 0

@@ -88,7 +88,7 @@ class DocSentences:
 
 
 class Sentences:
-    """Each sentence by itself: what sequences of all other kinds can be made of, without the texts.
+    """Each sentence by itself, from which all other kinds can be made without the texts.
 
     A sentence that goes on with the document of the one before follows (1), the first one of a
     document does not (0).

@@ -17,7 +17,7 @@ SEPARATOR = ": "  # between a task and its class, in the name of an output
 
 
 class TaskOutputs(NamedTuple):
-    """The outputs of a network for one task: ``count`` logits from ``first`` on, or one number."""
+    """The outputs for one task: ``count`` logits from ``first`` on, or one number."""
 
     first: int
     count: int

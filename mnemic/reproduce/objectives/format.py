@@ -61,12 +61,12 @@ def format_cell(cell: Mapping[str, Any]) -> str:
 
 def mark_losses(result: Mapping[str, Any]) -> dict[str, str]:
     """Return a mark for each loss that is not one of masked tokens."""
-    others = list(dict.fromkeys(row["loss"] for row in result["rows"] if row["loss"] != COMPARABLE))
-    return dict(zip(others, MARKS, strict=False))
+    names = list(dict.fromkeys(row["loss"] for row in result["rows"] if row["loss"] != COMPARABLE))
+    return dict(zip(names, MARKS, strict=False))
 
 
 def format_pairs(result: Mapping[str, Any], budget: str) -> tuple[list[str], Lines]:
-    """Format how well rows with two texts tell the next sentence, and the order of segments."""
+    """Format how well rows with two texts tell what follows, and their order."""
     lines = []
     for row in result["rows"]:
         metrics = row["budgets"].get(budget, {}).get("metrics", {})

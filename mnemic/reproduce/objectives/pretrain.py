@@ -19,7 +19,7 @@ from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.files import read_json
 from mnemic.recipe import ConfigError, Recipe
 from mnemic.reproduce.objectives.rows import HELD_OUT_FORMAT, ObjectiveRow, name_sequences
-from mnemic.reproduce.objectives.scale import Scale
+from mnemic.reproduce.objectives.scale import ObjectivesScale
 from mnemic.reproduce.objectives.sequences import load_corpus, measure_mean_length
 from mnemic.reproduce.rows import describe_hardware
 from mnemic.train.initialize import initialize_network
@@ -59,9 +59,9 @@ class TrainingClock:
         self.first_step, self.base = step, self.seconds_by_step.get(step, 0.0)
 
     def read(self, step: int) -> float:
-        """Return the seconds of all steps up to ``step``, which must be the last one taken.
+        """Return the seconds of all steps up to ``step``, the last one taken.
 
-        It has to be called after the last step of the warm-up.
+        It has to be called after the last step of the warm-up, too.
         """
         count = step - self.first_step
         if count == WARMUP_STEPS:
@@ -90,7 +90,7 @@ class Pretraining(NamedTuple):
     recipe: Recipe
     root: Path  # of all sequences
     run: Path
-    scale: Scale
+    scale: ObjectivesScale
     device: str
 
     @property
@@ -139,7 +139,7 @@ def pretrain(work: Pretraining, snapshots: Mapping[str, Path]) -> Iterator[StepR
 def time_steps(
     steps: Iterator[StepReport], clock: TrainingClock, work: Pretraining
 ) -> Generator[tuple[StepReport, float], None, None]:
-    """Yield steps with the seconds so far; save the clock with each checkpoint and at the end."""
+    """Yield steps with the seconds so far; save the clock with each checkpoint."""
     step, seconds = -1, 0.0
     try:
         for report in steps:

@@ -99,17 +99,17 @@ def describe_cell(name: str, seeds: Sequence[int], lines: Lines, failures: Mappi
     if not runs:
         return {"reason": f"failed: {failed[0]}" if failed else UNFINISHED}
     values = [run["value"] for run in runs]
-    kept = ("seed", "value", "metrics", "examples", "steps", "seconds", "hardware")
+    run_keys = ("seed", "value", "metrics", "examples", "steps", "seconds", "hardware")
     return {
         "mean": mean(values),
         "std": stdev(values) if len(values) > 1 else 0.0,
         "missing_seeds": len(seeds) - len(runs),
-        "runs": [{key: run[key] for key in kept} for run in runs],
+        "runs": [{key: run[key] for key in run_keys} for run in runs],
     }
 
 
 def add_differences(row: dict[str, Any], baseline: Mapping[str, Any]) -> None:
-    """Add to each task of a row its difference from the baseline, over the seeds of both."""
+    """Add to each task its difference from the baseline, over seeds of both."""
     for budget, network in row["budgets"].items():
         for task, cell in network.get("tasks", {}).items():
             peer = baseline["budgets"][budget].get("tasks", {}).get(task, {})

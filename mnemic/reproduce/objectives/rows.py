@@ -18,7 +18,7 @@ from mnemic.recipe import (
     override,
     parse_assignment,
 )
-from mnemic.reproduce.objectives.scale import Scale
+from mnemic.reproduce.objectives.scale import ObjectivesScale
 
 ROWS_FILE = Path(__file__).with_name("rows.toml")
 BASELINE = "mlm"  # the row that others are compared with
@@ -69,10 +69,11 @@ def select_rows(names: Sequence[str]) -> dict[str, ObjectiveRow]:
     return {name: row for name, row in rows.items() if name in (names or rows)}
 
 
-def build_pretraining_recipe(row: ObjectiveRow, scale: Scale, folder: Path, mean_length: float) -> Recipe:
-    """Build the recipe of a row, whose sequences are in ``folder``, of so many tokens on average.
+def build_pretraining_recipe(row: ObjectiveRow, scale: ObjectivesScale, folder: Path, mean_length: float) -> Recipe:
+    """Build the recipe of a row whose sequences are in ``folder``.
 
-    All rows learn from as many tokens a step, at the same rate.
+    They have ``mean_length`` tokens on average. All rows learn from as many tokens a step, at the
+    same rate.
     """
     recipe = load_recipe(row.recipe, row.sets)
     recipe = {key: value for key, value in recipe.items() if key not in ("pretrained", "phases")}
@@ -97,7 +98,7 @@ def build_data_spec(format: str, length: int, folder: Path, *, words: str = "tex
     return spec | {"tokenizer": tokenizer, "words": words}
 
 
-def resize_encoder(recipe: Recipe, scale: Scale) -> Recipe:
+def resize_encoder(recipe: Recipe, scale: ObjectivesScale) -> Recipe:
     """Give the encoder of a recipe the depth, heads and dropout of a scale."""
     stack = recipe["model"]["encode"]["stack"]
     heads = "attention.heads" if "attention" in stack else "heads"

@@ -28,7 +28,7 @@ class TaskSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale:
+class ObjectivesScale:
     """The sizes and budgets of all rows; ``scales.toml`` says what the keys mean."""
 
     width: int
@@ -72,7 +72,7 @@ class Scale:
         return asdict(self)
 
 
-def load_scale(name: str, sets: Sequence[str] = ()) -> Scale:
+def load_scale(name: str, sets: Sequence[str] = ()) -> ObjectivesScale:
     """Load a scale with overrides such as ``tasks.sst2.seeds=1``."""
     scales = tomllib.loads(SCALES_FILE.read_text(encoding="utf-8"))
     if name not in scales:
@@ -80,7 +80,7 @@ def load_scale(name: str, sets: Sequence[str] = ()) -> Scale:
     spec = scales[name]
     for text in sets:
         spec = override(spec, *parse_assignment(text))
-    scale = construct(Scale, spec, name=f"scale {name}")
+    scale = construct(ObjectivesScale, spec, name=f"scale {name}")
     if unknown := [task for task in scale.tasks if task not in TASKS]:
         raise ConfigError(
             f"there is no task {unknown[0]!r}{did_you_mean(unknown[0], TASKS)}; tasks: {join_words(TASKS)}"

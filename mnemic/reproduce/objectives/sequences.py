@@ -1,7 +1,7 @@
-"""Make the sequences of a table of objectives: every format from one corpus and one vocabulary.
+"""Make the sequences of a table of objectives, in every format.
 
-Below ``root`` there is a folder per format. All are made of sequences of single sentences, which
-are the user's, or are made of the user's texts.
+Below ``root`` there is a folder per format, with one vocabulary. All are made of sequences of
+single sentences, which are the user's, or are made of the user's texts.
 """
 
 import json
@@ -19,7 +19,7 @@ from mnemic.files import read_json
 from mnemic.recipe import construct
 from mnemic.reproduce.attention.sources import wait_for_lock
 from mnemic.reproduce.objectives.rows import HELD_OUT_FORMAT, ObjectiveRow, build_data_spec, name_sequences
-from mnemic.reproduce.objectives.scale import Scale
+from mnemic.reproduce.objectives.scale import ObjectivesScale
 
 SENTENCE_TOKENS = 512  # a longer sentence is cut
 VALIDATION = "valid"  # files with this beginning are held out; else a share of the documents
@@ -34,7 +34,7 @@ def find_reason(row: ObjectiveRow, data: str, root: Path) -> str:
     return NAMES_NEED_TEXTS
 
 
-def prepare_sequences(data: str, rows: Iterable[ObjectiveRow], scale: Scale, root: Path) -> None:
+def prepare_sequences(data: str, rows: Iterable[ObjectiveRow], scale: ObjectivesScale, root: Path) -> None:
     """Write the sequences that rows need below ``root``; those that are there stay.
 
     Another process that does the same is waited for.
@@ -54,7 +54,7 @@ def prepare_sequences(data: str, rows: Iterable[ObjectiveRow], scale: Scale, roo
                     regroup_folder(sentences, folder, format={"kind": name}, max_tokens=scale.length)
 
 
-def prepare_sentences(data: str, words: str, scale: Scale, root: Path) -> Path:
+def prepare_sentences(data: str, words: str, scale: ObjectivesScale, root: Path) -> Path:
     """Return the folder of single sentences; make it of texts if it is not there."""
     folder, path = root / name_sequences(SENTENCES, words), Path(data).expanduser()
     if is_sequence_folder(folder):

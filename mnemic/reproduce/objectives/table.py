@@ -25,7 +25,7 @@ from mnemic.recipe import ConfigError, Recipe, build, did_you_mean, join_words
 from mnemic.reproduce.attention.table import claim
 from mnemic.reproduce.objectives.pretrain import BUDGETS, Pretraining, Snapshot, pretrain
 from mnemic.reproduce.objectives.rows import ObjectiveRow, build_pretraining_recipe, select_rows
-from mnemic.reproduce.objectives.scale import Scale, load_scale
+from mnemic.reproduce.objectives.scale import ObjectivesScale, load_scale
 from mnemic.reproduce.objectives.sequences import find_reason, hash_sequences, measure_mean_length, prepare_sequences
 from mnemic.reproduce.rows import append_rows, describe_hardware, read_rows
 from mnemic.reproduce.student_recipes import build_teacher_recipe
@@ -62,7 +62,7 @@ class ObjectivesTable:
             raise ConfigError("a table of objectives takes --data DIR, and seeds ≥ 1 or 0 for those of the scale")
 
     @cached_property
-    def scale(self) -> Scale:
+    def scale(self) -> ObjectivesScale:
         """The sizes, budgets and tasks."""
         return load_scale(self.scale_name, self.sets)
 
@@ -147,7 +147,7 @@ class TaskCell(NamedTuple):
         return build_teacher_recipe(TASKS[self.task], self.files, depth, str(self.start), self.sets)
 
 
-class TableStep(NamedTuple):
+class ObjectivesStep(NamedTuple):
     """The progress of a table: a step of a cell."""
 
     cell: str
@@ -201,7 +201,7 @@ def make_fingerprint(key: Any, folder: Path) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def fill_table(table: ObjectivesTable, folder: Path) -> Generator[TableStep, None, None]:
+def fill_table(table: ObjectivesTable, folder: Path) -> Generator[ObjectivesStep, None, None]:
     """Train the missing networks and tasks; then call ``save_table``.
 
     What another process has claimed is left to it.
@@ -214,18 +214,20 @@ def fill_table(table: ObjectivesTable, folder: Path) -> Generator[TableStep, Non
     check_finished(networks, tasks, folder)
     total = len(networks) + len(tasks)
     for number, network in enumerate(networks.values()):
-        yield from fill_network(table, network, tasks, folder, TableStep(network.work.row.name, number, total, 0.0))
+        yield from fill_network(
+            table, network, tasks, folder, ObjectivesStep(network.work.row.name, number, total, 0.0)
+        )
     for number, task in enumerate(tasks, start=len(networks)):
         if (task.start / "checkpoint").is_dir() and not is_finished(task, folder):
             with claim(folder, task.name) as is_claimed:
                 if is_claimed and not is_finished(task, folder):
-                    yield from train_task(table, task, folder, TableStep(task.name, number, total, 0.0))
+                    yield from train_task(table, task, folder, ObjectivesStep(task.name, number, total, 0.0))
 
 
 def fill_network(
-    table: ObjectivesTable, network: NetworkCell, tasks: Sequence[TaskCell], folder: Path, progress: TableStep
-) -> Iterator[TableStep]:
-    """Train the networks of a row that are not kept yet, unless all their tasks are finished."""
+    table: ObjectivesTable, network: NetworkCell, tasks: Sequence[TaskCell], folder: Path, progress: ObjectivesStep
+) -> Iterator[ObjectivesStep]:
+    """Train the networks of a row that are missing and that a task needs."""
     row = network.work.row
     with claim(folder, row.name) as is_claimed:
         finished = load_lines(folder)
@@ -239,7 +241,7 @@ def fill_network(
 
 
 def needs_network(network: NetworkCell, budget: str, tasks: Sequence[TaskCell], folder: Path) -> bool:
-    """Whether the network of a budget is not there, and a task is to be learned from it."""
+    """Whether a network is not there, and a task is to be learned from it."""
     if (network.path_of(budget) / "checkpoint").is_dir():
         return False
     of_network = [task for task in tasks if (task.row, task.budget) == (network.work.row.name, budget)]
@@ -247,8 +249,8 @@ def needs_network(network: NetworkCell, budget: str, tasks: Sequence[TaskCell], 
 
 
 def train_network(
-    network: NetworkCell, missing: Mapping[str, Path], folder: Path, progress: TableStep
-) -> Iterator[TableStep]:
+    network: NetworkCell, missing: Mapping[str, Path], folder: Path, progress: ObjectivesStep
+) -> Iterator[ObjectivesStep]:
     """Pre-train a row and keep its networks; one that diverges is kept as such."""
     work, row = network.work, network.work.row
     common = {"row": row.name, "fingerprint": network.fingerprint}
@@ -272,7 +274,9 @@ def train_network(
     shutil.rmtree(work.run, ignore_errors=True)  # its networks are kept
 
 
-def train_task(table: ObjectivesTable, cell: TaskCell, folder: Path, progress: TableStep) -> Iterator[TableStep]:
+def train_task(
+    table: ObjectivesTable, cell: TaskCell, folder: Path, progress: ObjectivesStep
+) -> Iterator[ObjectivesStep]:
     """Fine-tune and test a network; one that diverges is kept as such."""
     line = {"cell": cell.name, "row": cell.row, "budget": cell.budget, "task": cell.task, "seed": cell.seed}
     line |= {"fingerprint": cell.fingerprint}
