@@ -1,4 +1,4 @@
-"""Classification and regression heads: a class of the whole text, or a number; of several tasks.
+"""Heads for a class or a number of a text, for one task or several.
 
 Shapes: b windows, n tokens, d width, c classes (1 for a number).
 """
@@ -48,7 +48,7 @@ class ClassHead(Response):
 
 
 class MultiTaskHeads(Response):
-    """Score the outputs of all tasks: the classes of each, or a number (MT-DNN).
+    """Score the outputs of all tasks: classes, or a number each (MT-DNN).
 
     Liu et al. 2019, arXiv:1901.11504, section 3: tasks share the encoder and the pooled state, and
     each has a linear layer of its own, whose rows are stacked here. Where we differ: pairs have the

@@ -20,8 +20,8 @@ from mnemic.train.initialize import build_network
 from mnemic.train.phases import build_sampler, read_phases
 
 TASKS = (
-    'data.tasks={ good = { kind = "classes" }, mood = { kind = "pairs", metric = "f1" }, '
-    'score = { kind = "pairs", labels = "numbers", metric = "pearson" } }'
+    'data.tasks=[{ name = "good", kind = "classes" }, { name = "mood", kind = "pairs", metric = "f1" }, '
+    '{ name = "score", kind = "pairs", labels = "numbers", metric = "pearson" }]'
 )
 TINY = [
     TASKS, "data.length=32", "data.overlap=8", "data.test_file=test", 'data.tokenizer={kind="wordpiece", vocab=200}',
@@ -146,12 +146,12 @@ def test_tasks_are_learned_together_and_resumed(files: Path, tmp_path: Path) -> 
 
 
 def test_mistakes_are_named(files: Path, loaded: Any) -> None:
-    with pytest.raises(ConfigError, match=r"data\.tasks names the tasks"):
+    with pytest.raises(ConfigError, match=r"data\.tasks lists tasks"):
         build(DATASETS, {"kind": "multi-task", "folder": "."})
     with pytest.raises(ConfigError, match="known kinds: classes, pairs"):
-        build(DATASETS, {"kind": "multi-task", "folder": ".", "tasks": {"a": {"kind": "spans"}}})
-    with pytest.raises(ConfigError, match=r"data\.tasks\.a is a table"):
-        build(DATASETS, {"kind": "multi-task", "folder": ".", "tasks": {"a": "classes"}})
+        build(DATASETS, {"kind": "multi-task", "folder": ".", "tasks": [{"name": "a", "kind": "spans"}]})
+    with pytest.raises(ConfigError, match="a name of its own"):
+        build(DATASETS, {"kind": "multi-task", "folder": ".", "tasks": [{"name": "a"}, {"name": "a"}]})
     source = build(DATASETS, recipe_of(files)["data"])
     with pytest.raises(ValueError, match=r"has not learned the task 'mood'; it knows good"):
         source.dataset("test", loaded.tokenizer, ("good: bad", "good: good"))

@@ -1,6 +1,6 @@
 """Data source of several tasks that one network learns together."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -30,9 +30,9 @@ SHARED_KEYS = (
 class MultiTaskFiles(WindowFiles):
     """Texts or pairs of several ``tasks``, each with classes or a number.
 
-    A task has the keys of the kind ``classes`` or ``pairs``; its files are in the folder of its
-    name below ``folder``, unless it names another one. Tasks share the tokenizer, and the names of
-    files unless they have their own.
+    A task has a ``name`` and the keys of the kind ``classes`` or ``pairs``; its files are in the
+    folder of its name below ``folder``, unless it names another one. Tasks share the tokenizer, and
+    the names of files unless they have their own.
     """
 
     response: ClassVar[str] = "multi-task"
@@ -40,24 +40,27 @@ class MultiTaskFiles(WindowFiles):
     files: ClassVar[str] = "text"
     alternative: ClassVar[str] = "your own .tsv or .jsonl files, a folder per task"
     suggestions: ClassVar[Names] = ("evaluate {run}", "train bert-pairs --start {run} --data DIR")
-    tasks: Mapping[str, Any] = field(default_factory=dict)
+    tasks: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.tasks:
-            raise ConfigError("data.tasks names the tasks, such as { RTE = { kind = 'pairs' } }")
+        names = [task.get("name") for task in self.tasks]
+        if not names or len({*names}) < len(names) or not all(isinstance(name, str) and name for name in names):
+            raise ConfigError(
+                f'data.tasks lists tasks, each with a name of its own, such as {{ name = "RTE", kind = "pairs" }}, '
+                f"not {self.tasks!r}"
+            )
         _ = self.sources
 
     @cached_property
     def sources(self) -> dict[str, ClassFiles]:
-        """The data source of each task."""
+        """The data source of each task, by its name."""
         sources = {}
-        for name, spec in self.tasks.items():
-            if not isinstance(spec, Mapping):
-                raise ConfigError(f"data.tasks.{name} is a table such as {{ kind = 'pairs' }}, not {spec!r}")
+        for task in self.tasks:
+            spec = {key: value for key, value in task.items() if key != "name"}
             shared = {key: getattr(self, key) for key in SHARED_KEYS}
-            folder = str(Path(self.folder) / spec.get("folder", name))
-            sources[name] = build(TASK_KINDS, shared | dict(spec) | {"folder": folder})
+            folder = str(Path(self.folder) / spec.get("folder", task["name"]))
+            sources[task["name"]] = build(TASK_KINDS, shared | spec | {"folder": folder})
         return sources
 
     def read_split(self, split: Split) -> list[list[LabeledExample]]:

@@ -189,7 +189,7 @@ def save_snapshot(
 
 
 def measure_held_out(checkpoint: Checkpoint, work: Pretraining) -> dict[str, float]:
-    """Measure a network on held-out full sentences, and one of pairs on pairs and their order."""
+    """Measure a network on held-out sentences, and one of pairs on pairs, too."""
     network: Any = checkpoint.network.to(work.device)
     metrics = compute_on(network, checkpoint, work, HELD_OUT_FORMAT)
     if work.row.format in PAIR_FORMATS:

@@ -214,9 +214,8 @@ def fill_table(table: ObjectivesTable, folder: Path) -> Generator[ObjectivesStep
     check_finished(networks, tasks, folder)
     total = len(networks) + len(tasks)
     for number, network in enumerate(networks.values()):
-        yield from fill_network(
-            table, network, tasks, folder, ObjectivesStep(network.work.row.name, number, total, 0.0)
-        )
+        progress = ObjectivesStep(network.work.row.name, number, total, 0.0)
+        yield from fill_network(table, network, tasks, folder, progress)
     for number, task in enumerate(tasks, start=len(networks)):
         if (task.start / "checkpoint").is_dir() and not is_finished(task, folder):
             with claim(folder, task.name) as is_claimed:
