@@ -32,9 +32,9 @@ def make_table() -> dict[str, Any]:
 
 
 def test_every_part_is_filled() -> None:
-    blocks = "\n".join(f"<!-- objectives: {part} -->\nold\n<!-- end -->" for part in objectives_page.PARTS)
+    blocks = "\n".join(f"<!-- objectives: {part} -->\nstale\n<!-- end -->" for part in objectives_page.PARTS)
     page = objectives_page.fill_page(blocks, make_table())
-    assert "old" not in page
+    assert "stale" not in page
     for line in (
         "| order | 3.500 | 60.0 ± 1.3 | 60.0 | 2.0 | 100 | 20,000 |",
         "| next | 4.500¹ | – | – | 2.0 | 100 | 20,000 |",
