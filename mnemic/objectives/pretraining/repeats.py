@@ -1,4 +1,4 @@
-"""Whether a token comes again in the other text of its pair: ERNIE 2's token-document relation.
+"""Whether a token is in the other text of its pair, too (ERNIE 2).
 
 Shapes: b batch, n tokens.
 """
