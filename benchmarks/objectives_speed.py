@@ -4,7 +4,7 @@
     python benchmarks/objectives_speed.py --size 512x8 --objectives bert electra xlnet
 
 Each line is for about two minutes of a GPU, most of it compilation. The first one prints the share
-of the device's peak (see pretraining_speed.py) with ``train.matmul`` at ``bf16`` and ``bf16-states``;
+of the device's peak (see pretraining_speed.py) at ``train.matmul`` ``bf16`` and ``bf16-states``;
 the second the nanoseconds per token of each objective, on sequences and sizes that are equal, and
 how many times those of masked words they are. ``--set`` changes all recipes.
 """
