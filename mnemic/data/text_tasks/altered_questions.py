@@ -16,6 +16,7 @@ from random import Random
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.text.stop_words import STOP_WORDS
 
+ALTERED_SUFFIX = "-altered"  # of the id of a copy
 MAX_WORDS = 2  # that are replaced at once
 MIN_COUNT = 3  # how often a replacement must have been made, to be learned
 CHANGES = {"name": 0.35, "word": 0.45, "negation": 0.2}  # how often each is tried
@@ -121,7 +122,7 @@ def alter_questions(
             if question is not None:
                 unanswerable = {"answers": (), "start": -1, "answer_starts": (), "needs_all": False}
                 altered.append(
-                    example._replace(question=question, question_id=f"{example.question_id}-altered", **unanswerable)
+                    example._replace(question=question, question_id=f"{example.question_id}{ALTERED_SUFFIX}", **unanswerable)
                 )
     return altered
 
