@@ -113,7 +113,7 @@ def pack(args: argparse.Namespace) -> None:
 
 def load_table(plan: dict[str, Any], data: Path, device: str) -> ObjectivesTable:
     """Return the table of a plan, whose texts and tasks are in ``data``."""
-    folders = {option: str(data / name) for option, name in FOLDERS.items()}
+    folders: dict[str, Any] = {option: str(data / name) for option, name in FOLDERS.items()}
     return ObjectivesTable(**folders, **plan, device=device)
 
 
@@ -183,8 +183,8 @@ def unpack_archives(args: argparse.Namespace) -> bool:
 def load_table_there(args: argparse.Namespace) -> ObjectivesTable:
     """Return the table of a plan, whose sequences and tasks are unpacked."""
     plan = read_json(args.out / PLAN_FILE)
-    options = {"budgets": args.budgets, "seeds": args.seeds, "device": args.device}
-    folders = {option: str(args.out / "tasks" / option) for option in ("glue", "squad")}
+    options: dict[str, Any] = {"budgets": args.budgets, "seeds": args.seeds, "device": args.device}
+    folders: dict[str, Any] = {option: str(args.out / "tasks" / option) for option in ("glue", "squad")}
     data = str(args.out / DATA_FOLDER / SENTENCES)
     return ObjectivesTable(data=data, **folders, **(plan | {"rows": args.rows or plan["rows"]}), **options)
 

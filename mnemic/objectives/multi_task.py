@@ -39,5 +39,5 @@ class MultiTaskLoss:
 def hide_other_tasks(logits: Tensor, targets: MultiTaskTargets) -> Tensor:
     """Hide the outputs of other tasks than each text's own: b c → b c."""
     columns = torch.arange(logits.shape[1], device=logits.device)
-    first, count = targets.first.unsqueeze(1), targets.count.unsqueeze(1)
-    return logits.masked_fill((columns < first) | (columns >= first + count), MASKED_SCORE)
+    first, num_outputs = targets.first.unsqueeze(1), targets.num_outputs.unsqueeze(1)
+    return logits.masked_fill((columns < first) | (columns >= first + num_outputs), MASKED_SCORE)

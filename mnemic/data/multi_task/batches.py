@@ -17,10 +17,10 @@ SEPARATOR = ": "  # between a task and its class, in the name of an output
 
 
 class TaskOutputs(NamedTuple):
-    """The outputs for one task: ``count`` logits from ``first`` on, or one number."""
+    """The outputs for one task: ``num_outputs`` logits from ``first`` on, or one number."""
 
     first: int
-    count: int
+    num_outputs: int
     is_number: bool
 
 
@@ -29,7 +29,7 @@ class MultiTaskTargets(NamedTuple):
 
     values: Tensor  # b, a class of the task or a number; IGNORE where the class is unknown
     first: Tensor  # b, the first output of the text's task
-    count: Tensor  # b, how many outputs it has
+    num_outputs: Tensor  # b, how many outputs it has
     is_number: Tensor  # b
 
 
@@ -41,7 +41,7 @@ class MultiTaskDataset(TextDataset):
     """
 
     groups: Tensor  # e, the number of each text's task
-    outputs: Tensor  # 3 tasks: first, count, is_number
+    outputs: Tensor  # 3 tasks: first, num_outputs, is_number
     datasets: tuple[TextDataset, ...]
     names: tuple[str, ...]
 
@@ -55,8 +55,9 @@ class MultiTaskDataset(TextDataset):
     ) -> TextBatch:
         """Return the texts ``rows`` (b) with all their windows, and the targets of their tasks."""
         batch = super().batch(rows, uniforms, compact=compact, max_length=max_length)
-        first, count, is_number = self.outputs[:, self.groups[rows]]
-        return batch._replace(targets=MultiTaskTargets(self.targets[rows], first, count, is_number.bool()))
+        first, num_outputs, is_number = self.outputs[:, self.groups[rows]]
+        targets = MultiTaskTargets(self.targets[rows], first, num_outputs, is_number.bool())
+        return batch._replace(targets=targets)
 
 
 def join_datasets(datasets: Mapping[str, TextDataset], outputs: Mapping[str, TaskOutputs]) -> MultiTaskDataset:
@@ -71,9 +72,6 @@ def join_datasets(datasets: Mapping[str, TextDataset], outputs: Mapping[str, Tas
 
     starts = [dataset.window_starts[:-1] + offset for dataset, offset in zip(texts, tokens)]
     firsts = [dataset.first_window[:-1] + offset for dataset, offset in zip(texts, windows)]
-    joined = (
-        "tokens", "segments", "answer_mask", "text_start", "token_range", "token_counts"
-    )  # fmt: skip
     return MultiTaskDataset(
         metrics="multi-task",
         metric="mean",
@@ -87,7 +85,12 @@ def join_datasets(datasets: Mapping[str, TextDataset], outputs: Mapping[str, Tas
         outputs=torch.tensor([outputs[name] for name in datasets], dtype=torch.long).mT,
         datasets=tuple(texts),
         names=tuple(datasets),
-        **{name: concatenate(name) for name in joined},
+        tokens=concatenate("tokens"),
+        segments=concatenate("segments"),
+        answer_mask=concatenate("answer_mask"),
+        text_start=concatenate("text_start"),
+        token_range=concatenate("token_range"),
+        token_counts=concatenate("token_counts"),
     )
 
 

@@ -122,7 +122,9 @@ def alter_questions(
             if question is not None:
                 unanswerable = {"answers": (), "start": -1, "answer_starts": (), "needs_all": False}
                 altered.append(
-                    example._replace(question=question, question_id=f"{example.question_id}{ALTERED_SUFFIX}", **unanswerable)
+                    example._replace(
+                        question=question, question_id=f"{example.question_id}{ALTERED_SUFFIX}", **unanswerable
+                    )
                 )
     return altered
 

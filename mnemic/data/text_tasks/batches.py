@@ -25,7 +25,7 @@ class TextBatch(NamedTuple):
     """A batch of texts in windows, with their targets."""
 
     inputs: WindowBatch
-    targets: Tensor  # classes, numbers: b; spans: w 2, columns of the logits; tags: w n
+    targets: Any  # classes, numbers: b; spans: w 2, columns of the logits; tags: w n; of several tasks: a tuple
     owner: Tensor  # w, the index in the batch of each window's text; b: padding
     teacher: Any = None  # the same texts as a teacher reads them, if it reads more: a TextBatch
 
