@@ -56,7 +56,7 @@ def learn_replacements(examples: Sequence[QuestionExample]) -> Replacements:
     counts: Counter[tuple[Words, Words]] = Counter()
     for unanswerable, answerable in by_text.values():
         for words in unanswerable:
-            edits = [edit for other in answerable if (edit := find_edit(other, words)) is not None]
+            edits = [edit for right_words in answerable if (edit := find_edit(right_words, words)) is not None]
             if edits:
                 counts[min(edits, key=lambda edit: max(map(len, edit)))] += 1
     occurrences = Counter(
@@ -148,21 +148,21 @@ def alter_question(
     if change == "name":
         text_names = {name.lower() for name in find_names(example.text)} - STOP_WORDS
         pairs = [
-            (place, name)
-            for place, word in enumerate(words)
+            (position, name)
+            for position, word in enumerate(words)
             if word in text_names
             for name in names
             if is_other_name(name, word, words)
         ]
         if not pairs:
             return None
-        place, name = generator.choice(pairs)
-        new = name.lower() if words[place] == matches[place][0] else name
-        return replace_words(example.question, matches[place : place + 1], (new,))
-    found = [row for row in replacements.find(words) if is_negation(row[1], row[2]) == (change == "negation")]
-    if not found:
+        position, name = generator.choice(pairs)
+        new = name.lower() if words[position] == matches[position][0] else name
+        return replace_words(example.question, matches[position : position + 1], (new,))
+    candidates = [row for row in replacements.find(words) if is_negation(row[1], row[2]) == (change == "negation")]
+    if not candidates:
         return None
-    start, old, replacement, _ = generator.choices(found, [rate for *_, rate in found])[0]
+    start, old, replacement, _ = generator.choices(candidates, [rate for *_, rate in candidates])[0]
     return replace_words(example.question, matches[start : start + len(old)], replacement)
 
 

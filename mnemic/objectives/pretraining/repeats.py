@@ -11,7 +11,7 @@ from mnemic.recipe import ConfigError
 
 
 def find_repeated_tokens(tokens: Tensor, segments: Tensor, unmaskable: Tensor) -> Tensor:
-    """Mark tokens that are in both texts of a pair: b n, by the texts alone."""
+    """Mark tokens that are in both texts of a pair: b n."""
     is_same = (tokens.unsqueeze(2) == tokens.unsqueeze(1)) & (segments.unsqueeze(2) != segments.unsqueeze(1))  # b n n
     return (is_same & ~unmaskable.unsqueeze(1)).any(2) & ~unmaskable
 
