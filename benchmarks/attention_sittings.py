@@ -40,7 +40,7 @@ from shutil import rmtree
 from typing import Any, NamedTuple
 
 from attention_effects import EFFECTS_FILE, Effect, list_effects, load_effects, measure_effect
-from background_run import report, start_in_background
+from background_run import join_pieces, report, split_file, start_in_background
 from compress_weights import write_atomically
 
 from mnemic.data.text_tasks.examples import TextError
@@ -159,16 +159,6 @@ def pack(args: argparse.Namespace) -> None:
         split_file(archive, args.carry, name, args.piece * MIB)
     for path in sorted(args.carry.iterdir()):
         print(f"{path}: {sum(file.stat().st_size for file in path.iterdir()) / MIB:.1f} MiB")
-
-
-def split_file(archive: Path, carry: Path, name: str, piece_bytes: int) -> None:
-    """Split an archive into pieces, each in a folder of its own; the last one is marked."""
-    content = archive.read_bytes()
-    starts = range(0, len(content), piece_bytes)
-    for number, start in enumerate(starts):
-        suffix = ".last" if number == len(starts) - 1 else ""
-        write_atomically(carry / f"{name}-{number}" / f"{name}.{number}{suffix}", content[start : start + piece_bytes])
-    archive.unlink()
 
 
 def count_tokens(table: AttentionTable, folder: Path) -> dict[str, float]:
@@ -330,13 +320,11 @@ def run(args: argparse.Namespace) -> None:
 def unpack_archives(args: argparse.Namespace) -> None:
     """Unpack the archives whose pieces are all there."""
     for name in ARCHIVES:
-        last = list(args.carry.glob(f"{name}-*/{name}.*.last"))
-        pieces = [path for path in args.carry.glob(f"{name}-*/{name}.*") if not path.name.startswith(".")]
-        if (args.out / f".{name}").exists() or not last or len(pieces) <= int(last[0].name.split(".")[1]):
+        content = None if (args.out / f".{name}").exists() else join_pieces(args.carry, name)
+        if content is None:
             continue
-        pieces.sort(key=lambda path: int(path.name.split(".")[1]))
         joined = args.out / f"{name}.tar.xz"
-        write_atomically(joined, b"".join(path.read_bytes() for path in pieces))
+        write_atomically(joined, content)
         unpacked = args.out / f"{name}.new"
         rmtree(unpacked, ignore_errors=True)
         with tarfile.open(joined) as archive:

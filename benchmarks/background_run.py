@@ -1,4 +1,7 @@
-"""Run a benchmark in the background on a machine that is reached call by call."""
+"""Run a benchmark in the background on a machine that is reached call by call.
+
+What it needs travels as archives in pieces, each in a folder of its own.
+"""
 
 import argparse
 import subprocess
@@ -6,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 from shutil import which
+
+from compress_weights import write_atomically
 
 
 def report(args: argparse.Namespace, text: str) -> None:
@@ -26,3 +31,22 @@ def start_in_background(script: str, out: Path) -> None:
         subprocess.Popen(
             [sys.executable, script, "run", *options], stdout=file, stderr=subprocess.STDOUT, start_new_session=True
         )
+
+
+def split_file(archive: Path, carry: Path, name: str, piece_bytes: int) -> None:
+    """Split an archive into pieces, each in a folder of its own; the last one is marked."""
+    content = archive.read_bytes()
+    for number, start in enumerate(range(0, len(content), piece_bytes)):
+        suffix = ".last" if start + piece_bytes >= len(content) else ""
+        write_atomically(carry / f"{name}-{number}" / f"{name}.{number}{suffix}", content[start : start + piece_bytes])
+    archive.unlink()
+
+
+def join_pieces(carry: Path, name: str) -> bytes | None:
+    """Join the pieces of an archive; None if some are not there yet."""
+    last = list(carry.glob(f"{name}-*/{name}.*.last"))
+    pieces = [path for path in carry.glob(f"{name}-*/{name}.*") if not path.name.startswith(".")]
+    if not last or len(pieces) <= int(last[0].name.split(".")[1]):
+        return None
+    pieces.sort(key=lambda path: int(path.name.split(".")[1]))
+    return b"".join(path.read_bytes() for path in pieces)

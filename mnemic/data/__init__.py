@@ -10,6 +10,7 @@ from mnemic.data.language_modeling.copies import GeneratedCopies
 from mnemic.data.language_modeling.dataset import LanguageModelFiles
 from mnemic.data.long_context.articles import LongArticles
 from mnemic.data.long_context.dataset import LongDocuments, LongRecall, LongStories
+from mnemic.data.multi_task.dataset import MultiTaskFiles
 from mnemic.data.seq2seq.classes_as_text import ClassesAsText
 from mnemic.data.seq2seq.dataset import GeneratedDates, Seq2SeqFiles
 from mnemic.data.seq2seq.parallel import ParallelFiles
@@ -26,6 +27,7 @@ DATASETS: dict[str, type[Any]] = {
     "generated-knowledge": GeneratedKnowledge,
     "classes": ClassFiles,
     "pairs": PairFiles,
+    "multi-task": MultiTaskFiles,
     "spans": SpanFiles,
     "tags": TagFiles,
     "questions": QuestionFiles,

@@ -23,6 +23,7 @@ class TensorDataset:
 
     num_uniforms: ClassVar[int] = 0
     weights: Tensor | None = field(default=None, kw_only=True)
+    groups: Tensor | None = field(default=None, kw_only=True)
 
     @property
     def is_stream(self) -> bool:
@@ -54,6 +55,7 @@ class AssembledDataset:
     is_stream: ClassVar[bool] = False
     batch_device: torch.device = CPU
     weights: Tensor | None = None
+    groups: Tensor | None = None
 
     @property
     def device(self) -> torch.device:

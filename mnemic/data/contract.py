@@ -45,6 +45,9 @@ class Dataset(Protocol):
     def weights(self) -> Tensor | None: ...  # q, how often an epoch has each example; None: once
 
     @property
+    def groups(self) -> Tensor | None: ...  # q, a number each; the examples of a batch have the same; None: any
+
+    @property
     def is_stream(self) -> bool: ...  # examples are pieces of one text, each going on where the last ended
 
     @property

@@ -4,6 +4,7 @@ All are percentages, except losses.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from mnemic.data.corpora import CorpusDataset
 from mnemic.data.language_modeling.copies import CopyDataset
+from mnemic.data.multi_task.batches import MultiTaskDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
@@ -104,13 +106,8 @@ def compute_classification_metrics(network: nn.Module, dataset: TextDataset) -> 
     With two classes also the area under the ROC curve and the average precision of the second.
     """
     logits, targets = compute_class_logits(network, dataset), dataset.targets.tolist()
-    predictions, is_binary = logits.argmax(1).tolist(), len(dataset.labels) == 2
-    values = {
-        "accuracy": metrics.accuracy(predictions, targets),
-        "f1": metrics.f1(predictions, targets) if is_binary else metrics.macro_f1(predictions, targets),
-        "matthews": metrics.matthews_correlation(predictions, targets),
-    }
-    if is_binary:
+    values = measure_classes(logits, targets)
+    if len(dataset.labels) == 2:
         decisions = score_second_class(logits, targets)
         values |= {"AUROC": roc_auc(*decisions), "average precision": average_precision(*decisions)}
     return values
@@ -127,11 +124,40 @@ def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metr
 
     A network that rates nothing but embeds predicts the cosine of the two texts of a pair.
     """
-    targets = dataset.targets.tolist()
     if "rate" in network.respond.methods:  # type: ignore[operator, union-attr]
-        predictions = compute_class_logits(network, dataset).squeeze(1).tolist()
+        outputs = compute_class_logits(network, dataset)
     else:
-        predictions = compute_pair_cosines(network, dataset).tolist()
+        outputs = compute_pair_cosines(network, dataset).unsqueeze(1)
+    return measure_numbers(outputs, dataset.targets.tolist())
+
+
+def compute_multi_task_metrics(network: nn.Module, dataset: MultiTaskDataset) -> Metrics:
+    """Compute the main metric of each task by its name, and their mean."""
+    logits = compute_class_logits(network, dataset)
+    starts = [0, *accumulate(len(of_task) for of_task in dataset.datasets)]
+    scores = {}
+    for number, (name, of_task) in enumerate(zip(dataset.names, dataset.datasets)):
+        first, count, is_number = dataset.outputs[:, number].tolist()
+        outputs = logits[starts[number] : starts[number + 1], first : first + count]
+        targets = of_task.targets.tolist()
+        measure = measure_numbers if is_number else measure_classes
+        scores[name] = measure(outputs, targets)[of_task.metric] if targets else 0.0
+    return {"mean": sum(scores.values()) / len(scores)} | scores
+
+
+def measure_classes(logits: Tensor, targets: Sequence[int]) -> Metrics:
+    """Compute accuracy, F1 (macro F1 of more than two classes) and Matthews' correlation."""
+    predictions = logits.argmax(1).tolist()
+    return {
+        "accuracy": metrics.accuracy(predictions, targets),
+        "f1": metrics.f1(predictions, targets) if logits.shape[1] == 2 else metrics.macro_f1(predictions, targets),
+        "matthews": metrics.matthews_correlation(predictions, targets),
+    }
+
+
+def measure_numbers(outputs: Tensor, targets: Sequence[float]) -> Metrics:
+    """Compute Pearson's and Spearman's correlation of predicted numbers and targets."""
+    predictions = outputs.squeeze(1).tolist()
     return {
         "pearson": metrics.pearson_correlation(predictions, targets),
         "spearman": metrics.spearman_correlation(predictions, targets),
@@ -247,6 +273,7 @@ FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "classes": compute_classification_metrics,
     "copies": compute_copy_metrics,
     "numbers": compute_regression_metrics,
+    "multi-task": compute_multi_task_metrics,
     "tags": compute_entity_metrics,
 }
 ANSWER_METRICS: dict[str, Callable[[Sequence[SpanPrediction]], Metrics]] = {

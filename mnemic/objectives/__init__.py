@@ -17,6 +17,7 @@ from mnemic.objectives.distillation.soft_labels import DistilLoss
 from mnemic.objectives.distillation.soft_ranking import RankingDistilLoss
 from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
 from mnemic.objectives.moco import MoCoLoss
+from mnemic.objectives.multi_task import MultiTaskLoss
 from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining.infoword import InfoWordLoss
 from mnemic.objectives.pretraining.masked import PretrainingLoss
@@ -54,6 +55,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "replaced": ReplacedTokenLoss,
     "retrieve-and-read": RetrieveAndReadLoss,
     "segment-next-token": NextWordLoss,
+    "multi-task": MultiTaskLoss,
     "spans": SpanLoss,
     "tags": TagLoss,
 }

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mnemic.respond.both_directions import BothDirectionsHead
-from mnemic.respond.classes import ClassHead
+from mnemic.respond.classes import ClassHead, MultiTaskHeads
 from mnemic.respond.next_token import NextTokenHead
 from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining.masked import PretrainingHeads
@@ -36,6 +36,7 @@ RESPONSES: dict[str, type[Any]] = {
     "replaced": ReplacedTokenHead,
     "seq2seq": SequenceDecoder,
     "words": MultiWordHead,
+    "multi-task": MultiTaskHeads,
     "spans": SpanHead,
     "tags": TagHead,
     "vector": VectorHead,

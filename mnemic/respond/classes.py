@@ -1,4 +1,4 @@
-"""Classification and regression head: a class of the whole text, or a number.
+"""Heads for a class or a number of a text, for one task or several.
 
 Shapes: b windows, n tokens, d width, c classes (1 for a number).
 """
@@ -45,6 +45,26 @@ class ClassHead(Response):
         if self.inner is not None:
             pooled = self.inner(pooled).tanh()
         return self.out(self.dropout(pooled))  # b c
+
+
+class MultiTaskHeads(Response):
+    """Score the outputs of all tasks: classes, or a number each (MT-DNN).
+
+    Liu et al. 2019, arXiv:1901.11504, section 3: tasks share the encoder and the pooled state, and
+    each has a linear layer of its own, whose rows are stacked here. Where we differ: pairs have the
+    head of single texts, not a stochastic answer network.
+    """
+
+    source = "text"
+    pools_text = True
+
+    def __init__(self, width: int, classes: int, *, pool: ClassPool = "mean", dropout: float = 0.1) -> None:
+        super().__init__()
+        self.head = ClassHead(width, classes, pool=pool, dropout=dropout)
+
+    def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> Tensor:
+        """Score all outputs of each window, b c."""
+        return self.head(query, reading, states, mask)
 
 
 def masked_mean(states: Tensor, mask: Tensor) -> Tensor:

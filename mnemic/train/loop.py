@@ -54,7 +54,7 @@ class TrainSettings:
     schedule: Mapping[str, Any] = field(default_factory=lambda: {"kind": "constant"})
     clip: Mapping[str, Any] = field(default_factory=lambda: {"kind": "norm"})
     noise: float = 0.0  # standard deviation of noise added to the clipped gradient
-    matmul: Literal["float32", "tf32", "bf16"] = "float32"  # faster in this order, and less exact
+    matmul: Literal["float32", "tf32", "bf16", "bf16-states"] = "float32"  # faster in this order, and less exact
     compile: bool = False  # use torch.compile on a GPU
     log: int = 0  # steps per row of the log; 0: one epoch
     validate: int = 5  # rows of the log per evaluation on the validation set; 0: never

@@ -31,6 +31,7 @@ from mnemic.train.loop import Companion, Step, TrainSettings, build_optimizer, t
 from mnemic.train.optim.clipping import CLIPS
 from mnemic.train.optim.schedules import SCHEDULES
 from mnemic.train.prefetch import Prefetcher
+from mnemic.train.rounded import RoundedNetwork
 from mnemic.train.sampler import BatchIndices, BatchSampler, make_generator
 
 
@@ -128,6 +129,7 @@ def build_sampler(
         lengths=dataset.lengths.cpu() if phase.settings.buckets > 1 else None,
         num_buckets=phase.settings.buckets,
         weights=None if dataset.weights is None else dataset.weights.cpu(),
+        groups=None if dataset.groups is None else dataset.groups.cpu(),
     )
 
 
@@ -160,9 +162,13 @@ def train_phase(
         settings = replace(settings, accumulate=1)  # it divides the batch itself
     # A wrapper around the same weights, for these steps alone; masks and losses are not compiled.
     compiled: Any = network
+    if phase.settings.matmul == "bf16-states":
+        if world_size() > 1 or unwrap_network(network).num_runs is not None:
+            raise ConfigError('train.matmul = "bf16-states" is for one run in one process: take "bf16"')
+        compiled = RoundedNetwork(network)
     if on_gpu and phase.settings.compile:
         probe_kernels(device)
-        compiled = torch.compile(network, dynamic=False)
+        compiled = torch.compile(compiled, dynamic=False)
     use_bf16 = phase.settings.matmul == "bf16"  # for products; weights and sums stay float32
     compact = not on_gpu  # a GPU prefers equal shapes to fewer texts
     is_stacked = unwrap_network(network).num_runs is not None

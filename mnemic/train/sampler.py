@@ -43,8 +43,8 @@ class BatchSampler:
     as many equal parts as a batch has rows, which are read side by side, the same in each epoch:
     row r of a batch goes on where row r of the batch before ended. ``weights`` say how often an
     epoch has each row: 2.5 is twice, and once more for another half of such rows in each epoch.
-    With several buckets the examples of a batch have similar lengths; the bucket of a step is the
-    same for all runs.
+    With several buckets the examples of a batch have similar lengths, or are of one of ``groups``;
+    the bucket of a step is the same for all runs.
     """
 
     pools: Sequence[Tensor]  # the rows of each run
@@ -59,6 +59,7 @@ class BatchSampler:
     lengths: Tensor | None = None  # of all examples, for buckets
     num_buckets: int = 1
     weights: Tensor | None = None  # of all examples: how often each is in an epoch; None: once
+    groups: Tensor | None = None  # of all examples: those of a batch have the same; None: any
 
     def __post_init__(self) -> None:
         smallest_pool = min(map(self.count_samples, self.pools))
@@ -68,6 +69,8 @@ class BatchSampler:
                 f"examples: lower it, say train.batch={max(smallest_pool // 4, 1)}, or get "
                 "more of them"
             )
+        if self.groups is not None and (self.in_order or self.lengths is not None):
+            raise ConfigError("batches of one task each have no buckets of lengths: leave out train.buckets")
         if self.in_order and (self.replace or self.num_buckets > 1 or self.weights is not None):
             raise ConfigError(
                 "a stream is read in order: leave out train.replace and train.buckets, or set data.stream=false"
@@ -78,6 +81,8 @@ class BatchSampler:
     @cached_property
     def length_buckets(self) -> "list[Bucket]":
         """The pools split into buckets; one that fills no batch is merged with another."""
+        if self.groups is not None:
+            return self.make_groups(self.groups)
         if self.lengths is None or self.num_buckets == 1:
             return [Bucket(None, self.pools, min(map(self.count_samples, self.pools)) // self.batch_size)]
         lengths = torch.cat([self.lengths[rows] for rows in self.pools])
@@ -90,6 +95,17 @@ class BatchSampler:
                 max_length = min_length
         if max_length > -1:  # the shortest are too few
             buckets.append(self.make_bucket(-1, buckets.pop().max_length or max_length))
+        return buckets
+
+    def make_groups(self, groups: Tensor) -> "list[Bucket]":
+        """Make a bucket of each group; all have to fill a batch."""
+        buckets = []
+        for group in groups.unique().tolist():
+            pools = [rows[groups[rows] == group] for rows in self.pools]
+            count = min(map(self.count_samples, pools))
+            if count < self.batch_size:
+                raise ConfigError(f"a task has {count} training examples, less than a batch: lower train.batch")
+            buckets.append(Bucket(None, pools, count // self.batch_size))
         return buckets
 
     def make_bucket(self, min_length: int, max_length: int) -> "Bucket":

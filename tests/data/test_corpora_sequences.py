@@ -231,5 +231,5 @@ def test_mistakes_in_a_recipe_are_told(tmp_path: Path) -> None:
         files(tmp_path, tokenizer={"kind": "words"}).load()
     with pytest.raises(ConfigError, match=r"data\.copies is 0"):
         files(tmp_path, copies=-1)
-    with pytest.raises(ConfigError, match="no kind 'sentences'"):
-        files(tmp_path, format={"kind": "sentences"})
+    with pytest.raises(ConfigError, match="no kind 'paragraphs'"):
+        files(tmp_path, format={"kind": "paragraphs"})

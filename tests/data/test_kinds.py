@@ -15,7 +15,7 @@ def test_the_kinds_by_layout() -> None:
     segment_kinds = select_kinds(DATASETS, layout="segments")
     assert set(segment_kinds) == {"long-stories", "long-recall", "long-articles", "long-documents"}
     question_kinds = {"spans", "questions", "generated-documents", "retrieval", "question-articles"}
-    other_kinds = {"classes", "pairs", "tags", "corpus", "views", "matches"}
+    other_kinds = {"classes", "pairs", "multi-task", "tags", "corpus", "views", "matches"}
     assert set(select_kinds(DATASETS, layout="windows")) == other_kinds | question_kinds
     assert set(select_kinds(DATASETS, reads_segments=True)) == {
         "classes",

@@ -44,6 +44,20 @@ def pairs(folder: Path, count: int = 400, seed: int = 0, numbers: bool = False) 
     return folder
 
 
+def multi_task(folder: Path, count: int = 60) -> Path:
+    """Write five tasks in the files of GLUE: classes, pairs and numbers."""
+    classes(folder / "SST-2", count)
+    for name in ("MRPC", "RTE", "STS-B"):
+        pairs(folder / name, count, numbers=name == "STS-B")
+    for split in ("train", "dev"):
+        rng = Random(split)
+        lines = [f"x\t{number % 2}\t\t{' '.join(filler(rng, 5))}" for number in range(count)]
+        write(folder / "CoLA" / f"{split}.tsv", lines)
+    for path in folder.glob("*/test.*"):
+        path.rename(path.with_name(f"dev{path.suffix}"))
+    return folder
+
+
 def spans(folder: Path, count: int = 400, seed: int = 0, none: bool = False) -> Path:
     """Write spans: the city after "in"; with ``none`` some texts have no answer."""
     for name, size in (("train", count), ("dev", 60)):

@@ -200,7 +200,7 @@ def test_padding_changes_nothing() -> None:
 def test_weights_are_checked() -> None:
     with pytest.raises(ConfigError, match="the weight nsp is a number from 0 on, not -1"):
         PretrainingLoss(nsp=-1.0)
-    with pytest.raises(ConfigError, match="one of the weights mlm, nsp, sbo has to be above 0"):
+    with pytest.raises(ConfigError, match="one of the weights mlm, nsp, sbo, repeats has to be above 0"):
         PretrainingLoss(mlm=0.0)
     with pytest.raises(ConfigError, match="no kind 'word' here"):
         PretrainingLoss(masking={"kind": "word"})

@@ -1,7 +1,7 @@
 """Pre-training beyond BERT's: objectives learn, resume to the bit, and are where others start."""
 
 import json
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
@@ -27,6 +27,7 @@ from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.predict.fill_masks import load_masked_model
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, Recipe, load_recipe
+from mnemic.train.initialize import start_recipe_from
 from mnemic.train.run import fit
 
 TINY = ["model.width=32", "model.encode.stack.depth=2", "model.encode.stack.attention.heads=4"]
@@ -229,6 +230,40 @@ def test_an_albert_is_read_by_transformers(tmp_path: Path) -> None:
     with torch.no_grad():  # and it is read back, with its head of masked words
         again = load_masked_model(tmp_path / "albert")[0].eval()(WindowBatch(ids, mask, segments, mask)).logits
     torch.testing.assert_close(again.masked_logits, ours.masked_logits, atol=1e-5, rtol=0)
+
+
+def test_a_spanbert_is_read_by_transformers_and_back(tmp_path: Path) -> None:
+    """Its masked words are those of BertForMaskedLM; a folder of theirs is where spans go on."""
+    from transformers import AutoModelForMaskedLM, BertForMaskedLM
+
+    finish(tiny("span-pretrain", "train.steps=2", "train.validate=0"), tmp_path / "run")
+    result = command("export", tmp_path / "run", tmp_path / "spanbert", "--json")
+    assert (result.code, result.json["family"], len(result.json["heads"])) == (0, "bert", 5)
+    assert "the head of span boundaries stays behind" in result.err
+    network: Any = load(tmp_path / "run").network
+    ids = torch.randint(5, 60, (2, 11), generator=torch.Generator().manual_seed(0))
+    mask, segments = torch.ones_like(ids, dtype=torch.bool), torch.zeros_like(ids)
+    with torch.no_grad():
+        ours = network(WindowBatch(ids, mask, segments, mask)).logits.masked_logits
+        theirs: Any = AutoModelForMaskedLM.from_pretrained(tmp_path / "spanbert").eval()
+        assert isinstance(theirs, BertForMaskedLM)
+        torch.testing.assert_close(ours, theirs(ids, token_type_ids=segments).logits.flatten(0, 1), atol=1e-4, rtol=0)
+        for weight in theirs.parameters():
+            weight.add_(0.05 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)))
+        theirs.save_pretrained(tmp_path / "spanbert")
+        expected = theirs(ids, token_type_ids=segments).logits.flatten(0, 1)
+        read_back = load_masked_model(tmp_path / "spanbert")[0].eval()(WindowBatch(ids, mask, segments, mask)).logits
+    torch.testing.assert_close(read_back.masked_logits, expected, atol=1e-4, rtol=0)
+    sets = [*TINY, f"data.folder={texts()}", "train.steps=1", "train.validate=0", "train.rate=1e-12"]
+    change = partial(start_recipe_from, folder=tmp_path / "spanbert")
+    finish(load_recipe("span-pretrain", [text for text in sets if "tokenizer" not in text], change=change),
+           tmp_path / "again")  # fmt: skip
+    again: Any = load(tmp_path / "again").network
+    assert again.respond.boundary is not None
+    with torch.no_grad():
+        states = again.encode(ids, mask, segments=segments)
+        expected_states = theirs.bert(ids, token_type_ids=segments).last_hidden_state
+    torch.testing.assert_close(states, expected_states, atol=1e-4, rtol=0)
 
 
 def test_a_generator_and_its_objective_need_each_other(tmp_path: Path) -> None:

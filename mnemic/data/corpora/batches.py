@@ -20,7 +20,7 @@ from mnemic.text import SubwordTokenizer
 
 MAX_RESIDENT_BYTES = 4 * 2**30  # larger token arrays stay on the disk, whatever the device
 UNIFORM_BITS = 24  # of a uniform number: the precision of float32
-NUM_DEVIATIONS = 8  # of a batch's tokens above the mean: 1 batch in 10^15 has more
+NUM_DEVIATIONS = 6  # of a batch's tokens above the mean: 1 batch in 10^9 has more
 TOKEN_MULTIPLE = 64  # of ``max_batch_tokens``, for fast kernels
 NO_IDS = torch.empty(0, dtype=torch.long)
 
@@ -94,7 +94,7 @@ class CorpusDataset(TensorDataset):
         return float(lengths.mean()), float(lengths.std(correction=0))
 
     def max_batch_tokens(self, num_sequences: int) -> int:
-        """Bound the tokens of a batch of random sequences; 1 batch in 10^15 has more."""
+        """Bound the tokens of a batch of random sequences; 1 batch in 10^9 has more."""
         mean, deviation = self.length_mean_and_std
         tokens = num_sequences * mean + NUM_DEVIATIONS * sqrt(num_sequences) * deviation
         return min(ceil(tokens / TOKEN_MULTIPLE) * TOKEN_MULTIPLE, num_sequences * self.max_length)

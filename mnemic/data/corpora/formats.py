@@ -5,7 +5,8 @@ offsets of its sentence ends; a format never sees the tokens themselves. A seque
 ``max_tokens`` tokens: [CLS], then each span followed by [SEP]. Every token of every document is in
 exactly one sequence, in order; only the second segment of a false pair is a copy. A sentence that
 does not fit is cut into pieces that do, and no token is dropped. Four kinds are those that Liu et
-al. 2019 (RoBERTa) compare in section 4.2; the fifth is ALBERT's.
+al. 2019 (RoBERTa) compare in section 4.2, one is ALBERT's, and ``sentences`` is what all others can
+be made of.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -84,6 +85,23 @@ class DocSentences:
         """Plan the sequences of each document."""
         check_max_tokens("doc-sentences", max_tokens, 3)
         return [plan for document in enumerate(documents) for plan in pack_sentences([document], max_tokens)]
+
+
+class Sentences:
+    """Each sentence by itself, from which all other kinds can be made without the texts.
+
+    A sentence that goes on with the document of the one before follows (1), the first one of a
+    document does not (0).
+    """
+
+    def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
+        """Plan a sequence for each sentence."""
+        check_max_tokens("sentences", max_tokens, 3)
+        return [
+            SequencePlan((DocumentSpan(document, start, end),), (0,), int(start > 0))
+            for document, sentence_ends in enumerate(documents)
+            for start, end in cut_sentences(sentence_ends, max_tokens - 2)
+        ]
 
 
 def pack_sentences(documents: Iterable[tuple[int, SentenceEnds]], max_tokens: int) -> Iterator[SequencePlan]:
@@ -277,4 +295,5 @@ FORMATS: dict[str, Callable[..., SequenceFormat]] = {
     "sentence-pair": SentencePair,
     "full-sentences": FullSentences,
     "doc-sentences": DocSentences,
+    "sentences": Sentences,
 }

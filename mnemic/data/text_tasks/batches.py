@@ -17,7 +17,7 @@ from mnemic.models import IGNORE, WindowBatch
 from mnemic.text import Encoding, Tokenizer, WindowedText
 from mnemic.text.windows import Window
 
-Kind = Literal["classes", "numbers", "spans", "tags", "retrieval", "views"]
+Kind = Literal["classes", "numbers", "multi-task", "spans", "tags", "retrieval", "views"]
 TOKEN_MULTIPLE = 8  # widths that matrix products and attention on a GPU are fastest with
 
 
@@ -25,7 +25,7 @@ class TextBatch(NamedTuple):
     """A batch of texts in windows, with their targets."""
 
     inputs: WindowBatch
-    targets: Tensor  # classes, numbers: b; spans: w 2, columns of the logits; tags: w n
+    targets: Any  # classes, numbers: b; spans: w 2, columns of the logits; tags: w n; of several tasks: a tuple
     owner: Tensor  # w, the index in the batch of each window's text; b: padding
     teacher: Any = None  # the same texts as a teacher reads them, if it reads more: a TextBatch
 
@@ -108,7 +108,7 @@ class TextDataset(TensorDataset):
         windows = torch.where(is_real, first_windows + column, 0)
         inputs, positions = self.make_windows(windows, is_real, width)
         inputs = inputs._replace(document_windows=list_windows(counts, max_windows))
-        if self.metrics in ("classes", "numbers"):
+        if self.metrics in ("classes", "numbers", "multi-task"):
             targets = self.targets[rows]
         elif self.metrics in ("spans", "retrieval"):
             targets = self.targets[windows].masked_fill(~is_real.unsqueeze(1), IGNORE)

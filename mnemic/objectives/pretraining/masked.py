@@ -1,4 +1,4 @@
-"""BERT's pre-training objective: masked words, next sentences, and SpanBERT's span boundaries.
+"""BERT's pre-training objective, with SpanBERT's span boundaries and ERNIE 2's repeated tokens.
 
 Shapes: b batch, n tokens, m masked positions, v vocabulary.
 """
@@ -22,6 +22,7 @@ from mnemic.objectives.pretraining.masking import (
     find_run_starts,
     mask_rows,
 )
+from mnemic.objectives.pretraining.repeats import sum_repeat_losses
 from mnemic.objectives.pretraining.token_masking import TokenMasking
 from mnemic.objectives.pretraining.views import SequenceViews, keep_both_ways
 from mnemic.recipe import ConfigError, build
@@ -42,13 +43,15 @@ class MaskedBatch(NamedTuple):
 
 
 class PretrainingLoss:
-    """The weighted sum of the losses ``mlm``, ``nsp`` (Devlin et al. 2019) and ``sbo`` (SpanBERT).
+    """The weighted sum of the losses ``mlm``, ``nsp``, ``sbo`` and ``repeats``.
 
-    They are the mean losses of masked tokens, of next-sentence prediction, and of masked tokens
-    predicted from the ends of their spans (Joshi et al. 2020, section 3.2). A loss of weight 0
-    is left out, and the network need not compute its logits. Each pair is weighted by its expected
-    number of masked tokens, so that the sums over parts of a batch, or over processes, add up to
-    the sum of the whole. Where we differ from BERT: long pairs count more. From SpanBERT: the sum
+    They are the mean losses of masked tokens, of next-sentence prediction (Devlin et al. 2019), of
+    masked tokens predicted from the ends of their spans (Joshi et al. 2020, section 3.2), and of
+    whether each token is in the other text of its pair, too (Sun et al. 2020, ERNIE 2, section
+    4.2). A loss of weight 0 is left out, and the network need not compute its logits. Each pair is
+    weighted by its expected number of masked tokens, so that the sums over parts of a batch, or
+    over processes, add up to the sum of the whole. Where we differ from BERT: long pairs count
+    more. From ERNIE 2: a document is the pair. From SpanBERT: the sum
     of ``sbo`` is divided by the number of all masked tokens, also of those at a text's ends, which
     have no such loss.
 
@@ -62,19 +65,20 @@ class PretrainingLoss:
         mlm: float = 1.0,
         nsp: float = 0.0,
         sbo: float = 0.0,
+        repeats: float = 0.0,
         masking: Mapping[str, Any] = TOKEN_MASKING,
         views: Mapping[str, float] = NO_VIEWS,
         network: nn.Module | None = None,
     ) -> None:
-        self.weights = {"mlm": mlm, "nsp": nsp, "sbo": sbo}
+        self.weights = {"mlm": mlm, "nsp": nsp, "sbo": sbo, "repeats": repeats}
         check_weights(self.weights)
-        if sbo and not mlm:
-            raise ConfigError("objective.sbo is for spans of masked tokens: objective.mlm is above 0, too")
+        if (sbo or repeats) and not mlm:
+            raise ConfigError("objective.sbo and repeats go with masked tokens: objective.mlm is above 0, too")
         self.masking = build(MASKINGS, masking)
         self.views = SequenceViews(views, network) if views else None
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
-        mlm, nsp, sbo = self.weights.values()
+        mlm, nsp, sbo, repeats = self.weights.values()
         masked = mask_batch(batch, self.masking, with_span_ends=sbo > 0)
         if self.views is not None:
             view_numbers = self.views.draw(batch.mask_seeds)
@@ -93,6 +97,8 @@ class PretrainingLoss:
             nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.next_sentence_labels)  # b
             mean_masked = self.masking.rate * (~batch.unmaskable).sum(1)  # b
             total = total + nsp * (mean_masked * nsp_losses).sum()
+        if repeats:
+            total = total + repeats * sum_repeat_losses(predictions.repeat_logits, batch, self.masking.rate)
         return Loss(total, num_targets, carried)
 
 

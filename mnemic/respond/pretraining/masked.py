@@ -1,4 +1,4 @@
-"""BERT's pre-training heads: masked words, next-sentence prediction, and span boundaries.
+"""Heads of pre-training: masked words, next sentences, span boundaries, repeated tokens.
 
 Shapes: b batch, n tokens, m masked positions, d width, v vocabulary.
 """
@@ -22,13 +22,15 @@ class PretrainingLogits(NamedTuple):
     masked_logits: Tensor  # m v
     nsp_logits: Tensor | None  # b 2: follows, does not follow; None without this head
     boundary_logits: Tensor | None = None  # m v, from the ends of spans alone
+    repeat_logits: Tensor | None = None  # b n, whether tokens are in the other text, too
 
 
 class PretrainingHeads(Response):
     """A vocabulary head and a next-sentence head (Devlin et al. 2019, section 3.1).
 
     ``words`` are the encoder's word vectors, shared with the vocabulary head. Without
-    ``next_sentence`` there is no next-sentence prediction; ``span_boundary`` adds SpanBERT's head.
+    ``next_sentence`` there is no next-sentence prediction; ``span_boundary`` adds SpanBERT's head,
+    ``repeats`` that of ERNIE 2 for tokens that are in both texts of a pair.
     """
 
     source = "text"
@@ -42,12 +44,14 @@ class PretrainingHeads(Response):
         *,
         next_sentence: bool = False,
         span_boundary: bool = False,
+        repeats: bool = False,
         activation: Activation = "gelu",
         epsilon: float = 1e-12,
     ) -> None:
         super().__init__()
         self.vocabulary = VocabularyHead(width, vocab, words=words, activation=activation, epsilon=epsilon)
         self.follows = NextSentenceHead(width) if next_sentence else None
+        self.repeats = nn.Linear(width, 1) if repeats else None
         self.boundary = None
         if span_boundary:
             self.boundary = SpanBoundaryHead(width, self.vocabulary.words, activation=activation, epsilon=epsilon)
@@ -70,7 +74,8 @@ class PretrainingHeads(Response):
         boundary_logits = None
         if self.boundary is not None and span_ends is not None:
             boundary_logits = self.boundary(states, span_ends)
-        return PretrainingLogits(self.vocabulary(states, positions), nsp_logits, boundary_logits)
+        repeat_logits = None if self.repeats is None else self.repeats(states).squeeze(-1)
+        return PretrainingLogits(self.vocabulary(states, positions), nsp_logits, boundary_logits, repeat_logits)
 
     def dummy_inputs(self, tokens: Tensor) -> dict[str, Any]:
         """Return indices of masked positions, whose number needs no look at values."""

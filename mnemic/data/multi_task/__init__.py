@@ -1,0 +1,1 @@
+"""Several tasks at once: texts and pairs with classes or numbers, for multi-task fine-tuning."""
