@@ -77,6 +77,6 @@ def make_norm(kind: NormKind, width: int, epsilon: float) -> nn.Module:
 
 
 def normalize(norm: nn.Module, x: Tensor, is_real: Tensor | None) -> Tensor:
-    """Normalize states, b n d; a norm that needs to know real tokens gets ``is_real`` b n."""
+    """Normalize states (b n d), some norms by the real tokens (b n) alone."""
     result: Tensor = norm(x, is_real) if getattr(norm, "uses_mask", False) else norm(x)
     return result

@@ -17,6 +17,7 @@ from mnemic.data.seq2seq.batches import Seq2SeqDataset, make_seq2seq_dataset
 from mnemic.data.seq2seq.dataset import require_subwords
 from mnemic.data.text_tasks.examples import LabeledExample
 from mnemic.encode import RecurrentOutput
+from mnemic.encode.seq2seq.sessions import DecodingSession
 from mnemic.encode.stacks import KeyValueCache
 from mnemic.models.evaluating import evaluating
 from mnemic.predict.methods import check_method
@@ -33,7 +34,6 @@ from mnemic.respond.generate import (
     sample_texts,
     search_texts,
 )
-from mnemic.respond.sessions import DecodingSession
 from mnemic.text import SubwordTokenizer, WordTokenizer
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def draw_candidates(
 
 
 def make_search_options(network: Any, dataset: Seq2SeqDataset, options: Mapping[str, Any]) -> SearchOptions:
-    """Complete search options by the end token, and by the longest text that a network can say."""
+    """Complete search options by the end token and the longest possible text."""
     longest: int = network.respond.max_length
     max_tokens = options.get("max_tokens") or longest
     if max_tokens > longest:
