@@ -133,8 +133,8 @@ def extend_beams(
 ) -> tuple[Beams, Tensor]:
     """Extend texts by one token; return the best, and the beams they go on from.
 
-    ``number`` is that of the step. The best of all beams are among the best of each. A text that has ended goes on with the end
-    token, at no cost.
+    ``number`` is that of the step. The best of all beams are among the best of each. A text that
+    has ended goes on with the end token, at no cost.
     """
     token_logs = forbid_tokens(logits.log_softmax(-1), beams.tokens, starts, options, number)  # b w v
     count = min(options.num_beams, token_logs.shape[-1])
