@@ -73,7 +73,7 @@ def measure_reader(
     checkpoint: Checkpoint, sets: dict[str, TextDataset], device: torch.device, predictions: Path | None = None
 ) -> dict[str, Any]:
     """Measure one reader on all sets, encoded with its tokenizer."""
-    network = prepare_for_inference(checkpoint.network.to(device), "float32")
+    network = prepare_for_inference(checkpoint.network.to(device), "float32" if device.type == "cuda" else "auto")
     torch.set_float32_matmul_precision("high")
     report: dict[str, Any] = {}
     lines: list[str] = []

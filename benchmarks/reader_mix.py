@@ -11,12 +11,13 @@ carry/e5-small-0 …, of at most --piece MiB, to be copied one by one into one f
     python benchmarks/reader_mix.py wait out RESULTS --seconds 560        again until it says done
 
 ``start`` takes the options of ``run``, which does the same in the foreground, and waits for pieces
-that are not there yet. It trains a reader of 12 layers per --seeds side by side and averages them;
-trains the mean on with their answers; then one of 6 layers, from the layers of that one, and its
-answers; then bert-mass with that one's encoder; and measures all of them by domain. --minutes are
-those of the first readers, of the distilled one, of the layers, and of the small reader. A run
-first takes a few steps to learn how many fit into its minutes. RESULTS gets the networks in 8 bits
-as soon as they are there, in pieces of 15 MiB (``join`` puts them together), and results.tar.gz:
+that are not there yet. It trains side by side a reader of 12 layers and a teacher per --seeds,
+which only reads (those of odd seeds without altered questions); trains the reader on with the
+answers of all of them; then one of 6 layers, from the layers of that one, and its answers; then
+bert-mass with that one's encoder; and measures them by domain. --minutes are those of the first
+readers, of the distilled one, of the layers, and of the small reader. A run first takes a few steps
+to learn how many fit into its minutes. RESULTS gets the networks in 8 bits as soon as they are
+there, in pieces of 15 MiB (``join`` puts them together), and results.tar.gz:
 figures, predictions and logs. --tiny does everything on the CPU in minutes, with few questions and
 networks of few layers, to see that it works.
 """
@@ -56,12 +57,14 @@ TINY_SOURCES: list[dict[str, Any]] = [
     {"documents": 8, "split": "validation", "standalone": False},
     {"path": "squad/dev-v1.1.json*", "domain": "squad_dev", "split": "test", "max_questions": 40},
 ]
-FIRST, DISTILLED, LAYERS, SMALL = "reader-12", "reader-12-distilled", "reader-6-layers", "reader-small"
-TINY_DEPTHS = {FIRST: 2, DISTILLED: 2, LAYERS: 1, SMALL: 1}
+FIRST, TEACHER, DISTILLED = "reader-12", "reader-12-teacher", "reader-12-distilled"
+LAYERS, SMALL = "reader-6-layers", "reader-small"
+TINY_DEPTHS = {FIRST: 2, TEACHER: 2, DISTILLED: 2, LAYERS: 1, SMALL: 1}
+REFINED = ["train.batch=128", "train.rate=0.00012", 'train.frozen=["encode.embeddings.tokens"]']  # of the large one
 START = "e5-small"
 QUESTIONS_FILE = "questions.xz"
 TENSORS_FILE, MISSING = "weights.safetensors", "missing.json"
-SHARES = {DISTILLED: "", SMALL: DISTILLED, "bert-mass": SMALL}  # weights of which network
+PARENTS = {SMALL: (DISTILLED, FIRST), "bert-mass": (SMALL,)}  # whose weights a network shares, the first that is there
 DATA: dict[str, Any] = {}  # what the parent process has read, for its children: "loaded", "articles", "sets"
 
 
@@ -85,6 +88,7 @@ def pack_questions(args: argparse.Namespace) -> None:
     from reader_domains import read_evaluation_sets
 
     from mnemic.data import DATASETS
+    from mnemic.data.text_tasks.altered_questions import ALTERED_SUFFIX
     from mnemic.recipe import build, load_recipe
     from mnemic.train.initialize import start_recipe_from
 
@@ -94,9 +98,11 @@ def pack_questions(args: argparse.Namespace) -> None:
     files = build(DATASETS, recipe["data"])
     loaded = files.load()._replace(validation=None)
     articles = [(article.source.path, len(article.examples)) for article in list_articles(files)]
+    ids = [example.question_id for article in list_articles(files) for example in article.examples]
     pool, train = loaded.train.token_pool, replace(loaded.train, token_pool=torch.empty(0))
     packed = {
         "loaded": loaded._replace(train=train), "token_pool": pool.to(torch.uint16), "articles": articles,
+        "is_altered": torch.tensor([question_id.endswith(ALTERED_SUFFIX) for question_id in ids]),
         "sets": read_evaluation_sets("reader-12", sources, str(args.data), 12 if args.tiny else 0),
     }  # fmt: skip
     file = io.BytesIO()
@@ -143,10 +149,15 @@ def join(args: argparse.Namespace) -> None:
         with tarfile.open(joined) as archive:
             archive.extractall(args.folder, filter="data")
         joined.unlink()
-    for name, parent in SHARES.items():
-        if (args.folder / name / MISSING).exists():
-            restore_shared(args.folder / name, args.folder / parent)
-        print(args.folder / name)
+    for path in sorted(args.folder.glob(f"*/{MISSING}"), key=lambda path: list(PARENTS).index(path.parent.name)):
+        restore_shared(path.parent, find_parent(path.parent))
+    print(*sorted(args.folder.iterdir()), sep="\n")
+
+
+def find_parent(folder: Path) -> Path:
+    """Find the network, in the same folder, whose weights a network shares."""
+    parents = (folder.parent / name for name in PARENTS[folder.name])
+    return next(parent for parent in parents if parent.is_dir())
 
 
 def drop_shared(folder: Path, parent: Path) -> None:
@@ -189,7 +200,7 @@ def run(args: argparse.Namespace) -> None:
     """Train, quantize and measure everything; write out/done or out/failed at the end."""
     args.out.mkdir(parents=True, exist_ok=True)
     try:
-        run_stages(args)
+        refine_stages(args) if args.command == "refine" else run_stages(args)
     except BaseException:
         (args.out / "failed").write_text(traceback.format_exc(), encoding="utf-8")
         raise
@@ -201,28 +212,67 @@ def run_stages(args: argparse.Namespace) -> None:
     import torch
 
     torch.set_num_threads(1)  # no threads before the processes fork
-    first = [f"{FIRST}-{seed}" for seed in args.seeds]
+    teachers = [f"{TEACHER}-{seed}" for seed in args.seeds]
     load_questions(args.carry / "questions" / QUESTIONS_FILE)
     start = wait_for_network(args.carry, START)
     report(args, f"{len(DATA['loaded'].train)} training questions")
     minutes, seed = args.minutes, args.seeds[0]
-    jobs = [partial(train_reader, args, name, start, seed, minutes[0]) for name, seed in zip(first, args.seeds)]
-    run_jobs(args, {**dict(zip(first, jobs)), "encode": partial(encode_sets, args)})
-    run_jobs(args, {"average": partial(average, args, first)})
+    jobs = {
+        name: partial(train_reader, args, name, start, seed, minutes[0])
+        for name, seed in [(FIRST, seed), *zip(teachers, args.seeds)]
+    }
+    run_jobs(args, {**jobs, "encode": partial(encode_sets, args)})
     distilled = partial(train_reader, args, DISTILLED, args.out / FIRST, seed, minutes[1])
-    run_jobs(args, {DISTILLED: distilled, f"measure-{FIRST}": partial(measure, args, FIRST)})
+    run_jobs(args, {DISTILLED: distilled, **{f"measure-{name}": partial(measure, args, name) for name in teachers}})
     collect_network(args, DISTILLED)
     layers = partial(train_reader, args, LAYERS, args.out / DISTILLED, seed, minutes[2])
     run_jobs(args, {LAYERS: layers, f"measure-{DISTILLED}": partial(measure, args, DISTILLED)})
     collect_figures(args)
     small = partial(train_reader, args, SMALL, args.out / LAYERS, seed, minutes[3])
-    run_jobs(args, {SMALL: small, f"measure-{first[0]}": partial(measure, args, first[0])})
+    run_jobs(args, {SMALL: small, f"measure-{FIRST}": partial(measure, args, FIRST)})
     collect_network(args, SMALL)
+    collect_figures(args)
     measure_small = partial(measure, args, SMALL)
     run_jobs(args, {f"measure-{SMALL}": measure_small, "bert-mass": partial(train_bert_mass, args)})
     collect_network(args, "bert-mass")
     collect_figures(args)
     report(args, "done")
+
+
+def refine_stages(args: argparse.Namespace) -> None:
+    """Train the shipped readers on: the large one per seed, then the small one with their mean."""
+    import torch
+
+    torch.set_num_threads(1)
+    large = [f"{FIRST}-{seed}" for seed in args.seeds]
+    load_questions(args.carry / "questions" / QUESTIONS_FILE)
+    while not (args.carry / "ready").exists():
+        time.sleep(0.2)
+    minutes, weights = args.minutes, args.carry / "weights"
+    jobs = {
+        name: partial(train_reader, args, name, weights / "reader", seed, minutes[0])
+        for name, seed in zip(large, args.seeds)
+    }
+    run_jobs(args, {**jobs, "encode": partial(encode_sets, args)})
+    run_jobs(args, {"average": partial(average, args, large)})
+    collect_network(args, FIRST)
+    small = partial(train_reader, args, SMALL, weights / "reader-small", args.seeds[0], minutes[1])
+    run_jobs(args, {SMALL: small, f"measure-{FIRST}": partial(measure, args, FIRST)})
+    collect_network(args, SMALL)
+    collect_figures(args)
+    measure_small = partial(measure, args, SMALL)
+    run_jobs(args, {f"measure-{SMALL}": measure_small, "bert-mass": partial(train_bert_mass, args)})
+    collect_network(args, "bert-mass")
+    collect_figures(args)
+    report(args, "done")
+
+
+def average(args: argparse.Namespace, names: list[str]) -> None:
+    """Average the readers of all seeds, and store their mean in 8 bits."""
+    from mnemic.checkpoint.average import average_checkpoints
+
+    average_checkpoints([args.out / name for name in names], args.out / FIRST)
+    save_int8(args, FIRST)
 
 
 def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, Any]:
@@ -233,9 +283,12 @@ def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, A
     sets = [f"data.folder={args.carry / 'data'}", "train.validate=0", f"train.log={LOG_STEPS}", "train.save=100000"]
     if args.tiny:
         sets += [*TINY, f"model.encode.stack.depth={TINY_DEPTHS[name]}"]
+    if args.command == "refine" and name == FIRST:
+        sets += REFINED
     recipe = load_recipe(name, [*sets, *args.sets], change=partial(start_recipe_from, folder=start))
     if "teacher" in recipe:
-        names = [f"{FIRST}-{seed}" for seed in args.seeds] if name == DISTILLED else [DISTILLED]
+        large = DISTILLED if args.command == "run" else FIRST
+        names = [FIRST, *(f"{TEACHER}-{seed}" for seed in args.seeds)] if name == DISTILLED else [large]
         recipe = override(recipe, "teacher.folder", [str(args.out / teacher) for teacher in names])
     return recipe
 
@@ -248,7 +301,7 @@ def load_questions(path: Path) -> None:
     loaded = packed["loaded"]
     train = replace(loaded.train, token_pool=packed["token_pool"].long())
     loaded = loaded._replace(train=train, validation=())
-    DATA.update(loaded=loaded, articles=packed["articles"], sets=packed["sets"])
+    DATA.update(loaded=loaded, **{name: packed[name] for name in ("articles", "is_altered", "sets")})
 
 
 def encode_sets(args: argparse.Namespace) -> None:
@@ -269,7 +322,10 @@ def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, mi
     from mnemic.evaluate.calibration import Calibration
     from mnemic.recipe import override
 
-    recipe = make_recipe(args, name if name in TINY_DEPTHS else FIRST, start)
+    kind = name if name in TINY_DEPTHS else name.rpartition("-")[0]  # without its seed
+    recipe = make_recipe(args, kind, start)
+    if kind == TEACHER and seed % 2:
+        recipe = override(recipe, "data.augment.altered", 0.0)
     train = change_mix(recipe["data"])
     print(f"{float(train.weights.sum()):.0f} questions an epoch", flush=True)
     training.load_data = lambda recipe: DATA["loaded"]._replace(train=train)
@@ -292,7 +348,7 @@ def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, mi
         if step.row is not None:
             row = step.row
             print(f"{row['step']}/{step.total_steps} loss {row['loss']:.4f} {row.get('losses')}", flush=True)
-    if name in (DISTILLED, SMALL):
+    if name != LAYERS:
         save_int8(args, name)
 
 
@@ -310,16 +366,10 @@ def change_mix(data: dict[str, Any]) -> Any:
     weights = {source.get("path", ""): source.get("weight", 1.0) for source in reversed(data["sources"])}
     counts = torch.tensor([count for _, count in DATA["articles"]])
     by_article = torch.tensor([weights.get(path, 1.0) for path, _ in DATA["articles"]])
-    return replace(train, mix=mix, weights=by_article.repeat_interleave(counts))
-
-
-def average(args: argparse.Namespace, names: list[str]) -> None:
-    """Average the readers of all seeds, and store the mean and the first one in 8 bits."""
-    from mnemic.checkpoint.average import average_checkpoints
-
-    average_checkpoints([args.out / name for name in names], args.out / FIRST)
-    for name in (FIRST, names[0]):
-        save_int8(args, name)
+    by_question = by_article.repeat_interleave(counts)
+    if not data["augment"].get("altered"):
+        by_question = by_question.masked_fill(DATA["is_altered"], 0)
+    return replace(train, mix=mix, weights=by_question)
 
 
 def save_int8(args: argparse.Namespace, name: str) -> None:
@@ -401,10 +451,10 @@ def run_job(log: Path, job: Callable[[], None]) -> None:
 def collect_network(args: argparse.Namespace, name: str) -> None:
     """Pack a network in pieces, without the weights that it shares."""
     folder = args.out / "int8" / name
-    if SHARES[name]:
+    if name in PARENTS:
         folder = args.out / "packed" / name
         shutil.copytree(args.out / "int8" / name, folder)
-        drop_shared(folder, args.out / "int8" / SHARES[name])
+        drop_shared(folder, find_parent(args.out / "int8" / name))
     path = args.out / f"{name}.tar"
     with tarfile.open(path, "w") as archive:
         archive.add(folder, name)
@@ -454,12 +504,12 @@ def main() -> None:
     command.add_argument("--tiny", action="store_true", help="few questions, for run --tiny")
     command.add_argument("--piece", type=int, default=29, help="MiB of weights per piece")
     command.set_defaults(action=pack)
-    for name, action in (("run", run), ("start", start)):
+    for name, action in (("run", run), ("refine", run), ("start", start)):
         command = commands.add_parser(name)
         command.add_argument("carry", type=Path)
         command.add_argument("out", type=Path)
-        command.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-        command.add_argument("--minutes", type=float, nargs="+", default=[8.5, 5.5, 2.2, 4.5])
+        command.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+        command.add_argument("--minutes", type=float, nargs="+", default=[7.2, 5.6, 2.0, 4.0])
         command.add_argument("--set", action="append", default=[], dest="sets", metavar="KEY=VALUE")
         command.add_argument("--device", default="cuda")
         command.add_argument("--tiny", action="store_true", help="on the CPU, in minutes")

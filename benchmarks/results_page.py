@@ -5,13 +5,14 @@
 `mnemic table … --out DIR` measures; copy its DIR/table.json to docs/results/NAME.json. A table of
 the page is between `<!-- rows: NAME NAME -->` (one line per measured table),
 `<!-- networks: NAME NAME -->` (the same as the summary of `mnemic table babi --recipe all`),
-`<!-- tasks: NAME NAME -->` (one line per bAbI task) or `<!-- words: NAME -->` (`mnemic table
-words`) and `<!-- end -->`; the text around it is free. `<!-- tuned: TASK TASK -->` has one line per
-task that `benchmarks/fine_tuning.py run` measured; copies of its files are in
-docs/results/fine-tuning. `<!-- long: RUN RUN -->` has one line per length;
-docs/results/long-context/RUN.json has a line that `benchmarks/long_context.py` printed. With lines
-`NAME = LABEL` the rows have labels. The columns of evidence are shown if one line of a table has
-evidence; tables measured earlier have a dash there.
+`<!-- tasks: NAME NAME -->` (one line per bAbI task), `<!-- words: NAME -->` (`mnemic table
+words`), `<!-- vectors: NAME -->` (`mnemic table vectors`) or `<!-- baseline: NAME -->`
+(`benchmarks/fasttext_baseline.py`) and `<!-- end -->`; the text around it is free.
+`<!-- tuned: TASK TASK -->` has one line per task that `benchmarks/fine_tuning.py run` measured;
+copies of its files are in docs/results/fine-tuning. `<!-- long: RUN RUN -->` has one line per
+length; docs/results/long-context/RUN.json has a line that `benchmarks/long_context.py` printed.
+With lines `NAME = LABEL` the rows have labels. The columns of evidence are shown if one line of a
+table has evidence; tables measured earlier have a dash there.
 """
 
 import json
@@ -30,7 +31,7 @@ EVIDENCE_COLUMNS = (  # heads of the columns of evidence, tasks 1 / 2 / 3
     "---: | ---: | ",
 )
 DOCS = Path(__file__).parents[1] / "docs"
-KINDS = "rows|networks|tasks|tuned|words|long"
+KINDS = "rows|networks|tasks|tuned|words|vectors|baseline|long"
 # Published on BABILong (Kuratov et al. 2024, arXiv:2406.10149; Rodkin et al. 2024), 137M weights,
 # one network per task: mean accuracy of tasks 1-5 by tokens.
 ARMT = {0: 99.3, 4000: 98.1, 32_000: 98.0, 128_000: 96.9, 1_000_000: 93.4, 10_000_000: 76.6}
@@ -62,6 +63,8 @@ def fill_tables(page: str) -> str:
             "networks": format_networks_table,
             "tasks": format_tasks_table,
             "words": format_words_table,
+            "vectors": format_vectors_table,
+            "baseline": format_baseline_table,
         }
         lines = kinds[kind](tables, labels)
         return "\n".join([head, "", *lines, "", "<!-- end -->"])
@@ -230,6 +233,30 @@ def format_words_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) 
             f"{table['words']['test']:,} words asked for are not in it. "
             f"`{format_words_command(table)}`"
         )
+
+
+def format_vectors_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
+    """Format one line per kind of word vectors."""
+    yield "| kind | WordSim-353 | SimLex-999 | analogies, % | SST-2 by the mean, % | seconds | seed | hardware |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | --- | --- |"
+    for table in tables:
+        for row in table["rows"]:
+            figures = [f"{row['wordsim'] / 100:.3f}", f"{row['simlex'] / 100:.3f}", f"{row['analogies']:.1f}"]
+            cells = [f"`{row['kind']}`", *figures, f"{row['classes']:.1f}", f"{row['seconds']:,.0f}"]
+            yield "| " + " | ".join([*cells, str(row["seed"]), row["hardware"]]) + " |"
+
+
+def format_baseline_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
+    """Format one line per task of the baseline."""
+    yield "| task | ours: mean ± deviation | seeds | validation | settings | seconds a run | hardware |"
+    yield "| --- | ---: | --- | ---: | --- | ---: | --- |"
+    for table in tables:
+        for row in table["rows"]:
+            metric = {"accuracy": "accuracy", "f1": "F1", "matthews": "Matthews"}[row["metric"]]
+            settings = " ".join(f"`{text}`" for text in row["sets"]) or "–"
+            cells = [f"{row['title']}, {metric}", f"**{row['mean']:.1f}** ± {row['deviation']:.1f}"]
+            cells += [", ".join(map(str, row["seeds"])), f"{row['validation']:.1f}", settings]
+            yield "| " + " | ".join([*cells, f"{row['seconds']:.0f}", row["hardware"]]) + " |"
 
 
 def format_words_command(table: dict[str, Any]) -> str:

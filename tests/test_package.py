@@ -23,7 +23,7 @@ import pytest
 import mnemic
 
 ROOT = Path(__file__).parents[1]
-MAX_PAGES_BYTES = 400_000  # of the documentation that the demonstration reads
+MAX_PAGES_BYTES = 500_000  # of the documentation that the demonstration reads
 ALLOWED = 0.35  # seconds of processor time that importing may cost beyond torch
 STORY = "Mary moved to the bathroom.\nJohn went to the hallway.\n"
 

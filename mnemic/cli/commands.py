@@ -10,6 +10,7 @@ from mnemic.cli.networks.negatives import mine_negatives
 from mnemic.cli.tables.attention_table import compare_attentions
 from mnemic.cli.tables.babi_table import rebuild_babi
 from mnemic.cli.tables.domains_table import compare_domains
+from mnemic.cli.tables.seq2seq_table import compare_noises
 from mnemic.cli.tables.students_table import compare_students
 from mnemic.cli.tables.vectors_table import compare_vectors
 from mnemic.cli.tables.words_table import compare_language_models
@@ -75,6 +76,7 @@ NETWORK_COMMANDS: Commands = {
     "table domains": compare_domains,
     "table students": compare_students,
     "table attention": compare_attentions,
+    "table seq2seq": compare_noises,
     "table vectors": compare_vectors,
 }
 PANELS = {"Your documents": DOCUMENT_COMMANDS, "Networks": NETWORK_COMMANDS}  # of the help

@@ -10,7 +10,10 @@ from mnemic.data.language_modeling.copies import GeneratedCopies
 from mnemic.data.language_modeling.dataset import LanguageModelFiles
 from mnemic.data.long_context.articles import LongArticles
 from mnemic.data.long_context.dataset import LongDocuments, LongRecall, LongStories
+from mnemic.data.seq2seq.classes_as_text import ClassesAsText
 from mnemic.data.seq2seq.dataset import GeneratedDates, Seq2SeqFiles
+from mnemic.data.seq2seq.parallel import ParallelFiles
+from mnemic.data.seq2seq.question_generation import QuestionGenerationFiles
 from mnemic.data.text_tasks.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
 from mnemic.data.text_tasks.questions import QuestionArticles, QuestionFiles
 from mnemic.data.text_tasks.retrieval import ArticleFiles
@@ -36,6 +39,9 @@ DATASETS: dict[str, type[Any]] = {
     "copies": GeneratedCopies,
     "seq2seq": Seq2SeqFiles,
     "dates": GeneratedDates,
+    "classes-as-text": ClassesAsText,
+    "parallel": ParallelFiles,
+    "question-generation": QuestionGenerationFiles,
     "long-stories": LongStories,
     "long-recall": LongRecall,
     "long-articles": LongArticles,

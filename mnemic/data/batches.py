@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from mnemic.text import Tokenizer
+from mnemic.text import SubwordTokenizer, Tokenizer
 
 CPU = torch.device("cpu")
+SENTENCE_ENDS = frozenset(".!?。！？")
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,13 @@ def move_batch(batch: Any, device: torch.device) -> Any:
 def ordinary_ids_of(tokenizer: Tokenizer) -> Tensor:
     """List all ids but those of special tokens."""
     return torch.tensor([token_id for token_id in range(len(tokenizer)) if token_id not in tokenizer.special_ids])
+
+
+@lru_cache(maxsize=4)
+def sentence_end_ids_of(tokenizer: SubwordTokenizer) -> Tensor:
+    """List the ids of full stops and the like, which end a sentence."""
+    texts = (tokenizer.decode([token_id]).strip() for token_id in ordinary_ids_of(tokenizer).tolist())
+    return ordinary_ids_of(tokenizer)[[text in SENTENCE_ENDS for text in texts]]
 
 
 def locate_tokens(starts: Tensor, lengths: Tensor, width: int = 0) -> tuple[Tensor, Tensor]:

@@ -77,6 +77,6 @@ def make_norm(kind: NormKind, width: int, epsilon: float) -> nn.Module:
 
 
 def normalize(norm: nn.Module, x: Tensor, is_real: Tensor | None) -> Tensor:
-    """Normalize states (b n d), some norms by the real tokens (b n) alone."""
+    """Normalize states, b n d; ``is_real`` b n is for norms over real tokens."""
     result: Tensor = norm(x, is_real) if getattr(norm, "uses_mask", False) else norm(x)
     return result

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mnemic.data.contract import Dataset, QuestionDataset
 from mnemic.evaluate.by_task import mean_error, percent_by_task
+from mnemic.evaluate.generation_metrics import select_generation_metric
 from mnemic.evaluate.long_context import compute_recall_errors
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.models.evaluating import evaluating
@@ -52,7 +53,7 @@ def evaluate_network(network: nn.Module, dataset: Dataset) -> tuple[float, dict[
     """
     if dataset.metrics in TASK_ERRORS:
         return mean_error(list(compute_task_errors(network, dataset).values())), {}
-    metrics = compute_metrics(network, dataset)
+    metrics = SELECTIONS.get(dataset.metrics, compute_metrics)(network, dataset)
     name, value = next(iter(metrics.items()))
     return value if name == "perplexity" else 100 - value, metrics
 
@@ -68,6 +69,8 @@ def compute_question_errors(network: nn.Module, dataset: QuestionDataset) -> dic
     return percent_by_task(find_wrong_answers(network, dataset, rows), dataset.task)
 
 
+# Metrics of a validation in training where all of them take long.
+SELECTIONS: dict[str, Callable[[nn.Module, Any], dict[str, float]]] = {"seq2seq": select_generation_metric}
 # By the name that a dataset has for its metrics.
 TASK_ERRORS: dict[str, Callable[[nn.Module, Any], dict[int, float]]] = {
     "questions": compute_question_errors,

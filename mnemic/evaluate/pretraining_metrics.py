@@ -3,7 +3,8 @@
 Shapes: b batch, n tokens, m masked positions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from math import exp
 from typing import Any
 
@@ -13,12 +14,15 @@ from torch import nn
 from mnemic.data.corpora import CorpusDataset
 from mnemic.evaluate.curves import roc_auc
 from mnemic.models.evaluating import evaluating
+from mnemic.objectives import OBJECTIVES
 from mnemic.objectives.answer import cross_entropy
+from mnemic.objectives.denoising import DenoisingLoss
 from mnemic.objectives.pretraining.masked import mask_batch
 from mnemic.objectives.pretraining.next_subword import shift_tokens
 from mnemic.objectives.pretraining.replaced import make_inputs
 from mnemic.objectives.pretraining.token_masking import TokenMasking
 from mnemic.predict.windows import TOKENS_PER_BATCH
+from mnemic.recipe import build, kind_name, select_kinds
 
 
 @torch.no_grad()
@@ -53,10 +57,33 @@ def compute_replaced_token_metrics(network: nn.Module, corpus: CorpusDataset) ->
 @torch.no_grad()
 def compute_next_token_metrics(network: nn.Module, corpus: CorpusDataset) -> dict[str, float]:
     """Compute perplexity, accuracy and loss on the next tokens of sequences."""
+    return sum_next_token_losses(network, corpus, shift_tokens)
+
+
+@torch.no_grad()
+def compute_denoising_metrics(network: nn.Module, corpus: CorpusDataset) -> dict[str, float]:
+    """Compute perplexity, accuracy and loss on what the decoder says of noisy texts.
+
+    The noises are those that the network learnt to undo, or text infilling, and always the same.
+    """
+    objective = corpus.denoising or DenoisingLoss()
+    return sum_next_token_losses(network, corpus, objective.corrupt)
+
+
+def attach_noises(dataset: Any, objective: Mapping[str, Any]) -> Any:
+    """Return a corpus with the noises of an objective; other data as it is."""
+    denoising_kinds = select_kinds(OBJECTIVES, has_noises=True)
+    if kind_name(objective) not in denoising_kinds or dataset.metrics != "masked":
+        return dataset
+    return replace(dataset, denoising=build(denoising_kinds, objective))
+
+
+def sum_next_token_losses(network: nn.Module, corpus: CorpusDataset, prepare: Callable[[Any], Any]) -> dict[str, float]:
+    """Sum the losses of next tokens; ``prepare`` makes inputs and targets of a batch."""
     sums = torch.zeros(3, dtype=torch.float64, device=corpus.device)
     with evaluating(network):
         for batch in iterate_batches(corpus):
-            shifted = shift_tokens(batch)
+            shifted = prepare(batch)
             with autocast(corpus):
                 logits = network(shifted.inputs).logits
             loss, num_targets = cross_entropy(logits.float(), shifted.targets)

@@ -43,6 +43,17 @@ def ndcg_at(relevance: Sequence[float], top_k: int, ideal: Sequence[float] | Non
     return discounted_gain(relevance[:top_k]) / ideal_gain if ideal_gain else 0.0
 
 
+def summarize_ranks(ranks: Sequence[int], top_k: int = 10) -> dict[str, float]:
+    """Compute MRR and nDCG of questions with one relevant item each, ranked after ``ranks`` others.
+
+    >>> {name: round(value, 3) for name, value in summarize_ranks([0, 1, 10]).items()}
+    {'MRR': 0.53, 'nDCG@10': 0.544}
+    """
+    count = max(len(ranks), 1)
+    gains = [1 / log2(2 + rank) for rank in ranks if rank < top_k]
+    return {"MRR": sum(1 / (1 + rank) for rank in ranks) / count, f"nDCG@{top_k}": sum(gains) / count}
+
+
 def discounted_gain(relevance: Sequence[float]) -> float:
     """Sum grades, discounted by the logarithm of their rank."""
     return sum(grade / log2(1 + rank) for rank, grade in enumerate(relevance, start=1))

@@ -4,7 +4,6 @@ All are percentages, except losses.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -12,19 +11,24 @@ from torch import Tensor, nn
 
 from mnemic.data.corpora import CorpusDataset
 from mnemic.data.language_modeling.copies import CopyDataset
-from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
+from mnemic.evaluate.curves import average_precision, roc_auc
+from mnemic.evaluate.generation_metrics import EXACT, EXACT_BEAMS, compute_generation_metrics
 from mnemic.evaluate.intervals import bound_best, wilson_interval
-from mnemic.evaluate.pretraining_metrics import compute_next_token_metrics, compute_replaced_token_metrics
+from mnemic.evaluate.pretraining_metrics import (
+    compute_denoising_metrics,
+    compute_next_token_metrics,
+    compute_replaced_token_metrics,
+)
+from mnemic.evaluate.ranking_metrics import summarize_ranks
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
 from mnemic.objectives.pretraining.masked import MaskedBatch, mask_batch, masked_token_loss
 from mnemic.objectives.pretraining.permuted import AskedSpans, permute_batch
 from mnemic.objectives.pretraining.token_masking import TokenMasking
-from mnemic.predict.generate import generate_candidates
 from mnemic.predict.perplexity import compute_perplexity
 from mnemic.predict.windows import (
     TOKENS_PER_BATCH,
@@ -36,18 +40,18 @@ from mnemic.predict.windows import (
 from mnemic.recipe import ConfigError
 
 Metrics = dict[str, float]
+Bounds = dict[str, tuple[float, float]]
 RECALL_NAMES = tuple(f"recall@{top_k}{variant}" for variant in ("", ", whole") for top_k in RECALL_RANKS)
 QUESTIONS_PER_BATCH = 500  # compared with all texts at once; changes memory use, not results
-NUM_BEAMS = 4  # of beam search, reported next to greedy search
 
 
 class Report(NamedTuple):
     """The metrics of a network on a dataset, with intervals and a reader's answers."""
 
     metrics: Metrics  # the one that selects the best weights first
-    intervals: dict[str, tuple[float, float]]  # of metrics that are shares: 95 %, in percent
-    predictions: list[SpanPrediction]
-    bounds: dict[str, tuple[float, float]]  # as intervals, if it is the best of several networks
+    intervals: Bounds  # of metrics that are shares: 95 %, in percent
+    bounds: Bounds  # as intervals, if it is the best of several networks
+    predictions: Sequence[SpanPrediction] = ()
 
 
 def compute_metrics(network: nn.Module, dataset: Any) -> Metrics:
@@ -63,7 +67,9 @@ def compute_report(network: nn.Module, dataset: Any, num_models: int = 1) -> Rep
     if not len(dataset):
         raise ConfigError("there are no texts to evaluate on")
     if dataset.metrics in OTHER_METRICS:
-        return Report(OTHER_METRICS[dataset.metrics](network, dataset), {}, [], {})
+        values = OTHER_METRICS[dataset.metrics](network, dataset)
+        shares = {name: values[name] / 100 for name in values if name in SHARES.get(dataset.metrics, ())}
+        return Report(values, *bound_shares(shares, len(dataset), num_models))
     predictions = evaluate_spans(network, dataset) if dataset.metrics in ANSWER_METRICS else []
     values = (
         ANSWER_METRICS[dataset.metrics](predictions)
@@ -76,25 +82,44 @@ def compute_report(network: nn.Module, dataset: Any, num_models: int = 1) -> Rep
     # Recall, and the answers of a retrieval set, are of the questions that have one.
     count = sum(case.has_answer for case in predictions) if dataset.metrics == "retrieval" else len(dataset)
     shares = {name: values[name] for name in values if name in SHARES.get(dataset.metrics, ())}
+    intervals, bounds = bound_shares(shares, count, num_models)
+    return Report({name: 100 * value for name, value in values.items()}, intervals, bounds, predictions)
+
+
+def bound_shares(shares: Metrics, count: int, num_models: int) -> tuple[Bounds, Bounds]:
+    """Compute the intervals of shares of ``count`` examples, and bounds for the best network."""
     intervals = {name: wilson_interval(min(share, 1.0), count) for name, share in shares.items()}
     bounds = {name: bound_best(min(share, 1.0), count, num_models) for name, share in shares.items()}
-    return Report(
-        {name: 100 * value for name, value in values.items()},
-        {name: (100 * low, 100 * high) for name, (low, high) in intervals.items()},
-        predictions,
-        {name: (100 * low, 100 * high) for name, (low, high) in bounds.items()} if num_models > 1 else {},
+    if num_models == 1:
+        bounds = {}
+    percent: tuple[Bounds, Bounds] = tuple(  # type: ignore[assignment]
+        {name: (100 * low, 100 * high) for name, (low, high) in values.items()} for values in (intervals, bounds)
     )
+    return percent
 
 
 def compute_classification_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
-    """Compute accuracy, F1 (macro F1 of more than two classes) and Matthews' correlation."""
-    predictions, targets = (compute_class_logits(network, dataset).argmax(1).tolist(), dataset.targets.tolist())
-    is_binary = len(dataset.labels) == 2
-    return {
+    """Compute accuracy, F1 (macro F1 of more than two classes) and Matthews' correlation.
+
+    With two classes also the area under the ROC curve and the average precision of the second.
+    """
+    logits, targets = compute_class_logits(network, dataset), dataset.targets.tolist()
+    predictions, is_binary = logits.argmax(1).tolist(), len(dataset.labels) == 2
+    values = {
         "accuracy": metrics.accuracy(predictions, targets),
         "f1": metrics.f1(predictions, targets) if is_binary else metrics.macro_f1(predictions, targets),
         "matthews": metrics.matthews_correlation(predictions, targets),
     }
+    if is_binary:
+        decisions = score_second_class(logits, targets)
+        values |= {"AUROC": roc_auc(*decisions), "average precision": average_precision(*decisions)}
+    return values
+
+
+def score_second_class(logits: Tensor, targets: Sequence[int]) -> tuple[list[float], list[bool]]:
+    """Return the probability of the second class per text, and whether it is right."""
+    probabilities = logits.double().softmax(1)[:, 1].tolist()
+    return probabilities, [target == 1 for target in targets]
 
 
 def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
@@ -114,7 +139,7 @@ def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metr
 
 
 def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metrics:
-    """Compute how often a question's text is among the 1 or 5 most similar texts.
+    """Compute recall among the most similar texts, MRR and nDCG@10.
 
     A text is as similar as its most similar sentence; "whole" uses one vector per text instead.
     """
@@ -129,11 +154,13 @@ def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metric
         sentence_scores = torch.segment_reduce(all_sentences @ batch.mT, "max", lengths=counts, axis=0).mT
         for variant, scores in (("", sentence_scores), (", whole", batch @ text_vectors.mT)):
             ranks[variant].append((scores > scores.gather(1, batch_targets.unsqueeze(1))).sum(1))
-    return {
-        f"recall@{top_k}{variant}": float((torch.cat(batch_ranks) < top_k).double().mean())
-        for variant, batch_ranks in ranks.items()
+    all_ranks = {variant: torch.cat(batch_ranks) for variant, batch_ranks in ranks.items()}
+    recall = {
+        f"recall@{top_k}{variant}": float((of_variant < top_k).double().mean())
+        for variant, of_variant in all_ranks.items()
         for top_k in RECALL_RANKS
     }
+    return recall | summarize_ranks(all_ranks[""].tolist())
 
 
 def compute_entity_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
@@ -181,20 +208,6 @@ def compute_corpus_metrics(network: nn.Module, corpus: CorpusDataset) -> Metrics
     return CORPUS_METRICS[respond.corpus_metrics](network, corpus)
 
 
-def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> Metrics:
-    """Compute the exact match of generated answers, by greedy and by beam search."""
-    bounds = dataset.answer.offsets.tolist()
-    answers = [dataset.tokenizer.decode(dataset.answer.ids[start:end].tolist()) for start, end in pairwise(bounds)]
-    predictions = {
-        num_beams: [candidates[0][0] for candidates in generate_candidates(network, dataset, num_beams)]
-        for num_beams in (1, NUM_BEAMS)
-    }
-    return {
-        "exact": metrics.accuracy(predictions[1], answers),
-        f"exact, {NUM_BEAMS} beams": metrics.accuracy(predictions[NUM_BEAMS], answers),
-    }
-
-
 @torch.no_grad()
 def compute_copy_metrics(network: nn.Module, dataset: CopyDataset) -> Metrics:
     """Compute the shares of right tokens and of right texts, of second halves."""
@@ -213,6 +226,7 @@ def compute_copy_metrics(network: nn.Module, dataset: CopyDataset) -> Metrics:
 
 # By the name that a response has for them.
 CORPUS_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+    "denoising": compute_denoising_metrics,
     "masked": compute_masked_token_metrics,
     "next-token": compute_next_token_metrics,
     "replaced": compute_replaced_token_metrics,
@@ -226,13 +240,13 @@ CORRUPTIONS: dict[str, Callable[[Any], MaskedBatch]] = {
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "masked": compute_corpus_metrics,
     "perplexity": compute_perplexity,
+    "seq2seq": compute_generation_metrics,
     "views": compute_view_metrics,
 }
 FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "classes": compute_classification_metrics,
     "copies": compute_copy_metrics,
     "numbers": compute_regression_metrics,
-    "seq2seq": compute_generation_metrics,
     "tags": compute_entity_metrics,
 }
 ANSWER_METRICS: dict[str, Callable[[Sequence[SpanPrediction]], Metrics]] = {
@@ -243,7 +257,7 @@ ANSWER_METRICS: dict[str, Callable[[Sequence[SpanPrediction]], Metrics]] = {
 SHARES: dict[str, tuple[str, ...]] = {
     "classes": ("accuracy",),
     "copies": ("whole texts",),
-    "seq2seq": ("exact", f"exact, {NUM_BEAMS} beams"),
+    "seq2seq": (EXACT, EXACT_BEAMS),
     "spans": ("f1", "exact", "no answer"),
     "retrieval": ("f1", "exact", *RECALL_NAMES),
 }

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.data.text_tasks.encode_windows import encode_labeled
 from mnemic.data.text_tasks.examples import LabeledExample
+from mnemic.evaluate.ranking_metrics import summarize_ranks
 from mnemic.predict.windows import compute_text_vectors
 from mnemic.recipe import ConfigError
 from mnemic.text import WindowOptions
@@ -21,7 +22,7 @@ TEXTS_PER_BATCH = 1000  # compared with each other at once; changes memory use, 
 
 
 def compute_view_metrics(network: nn.Module, dataset: TextDataset) -> dict[str, float]:
-    """Compute recall among the second texts in percent, alignment and uniformity.
+    """Compute recall, MRR and nDCG among the second texts in percent, alignment and uniformity.
 
     Alignment is the mean squared distance of texts that belong together, uniformity the logarithm
     of the mean of exp(-2 · squared distance) over all first texts (Wang and Isola 2020); both are
@@ -34,6 +35,7 @@ def compute_view_metrics(network: nn.Module, dataset: TextDataset) -> dict[str, 
     gold, groups = torch.tensor(test.gold_texts), torch.tensor(test.text_groups)
     ranks = rank_partners(first, second, gold, groups)
     values = {f"recall@{top_k}": 100 * float((ranks < top_k).double().mean()) for top_k in RECALL_RANKS}
+    values |= {name: 100 * value for name, value in summarize_ranks(ranks.tolist()).items()}
     values["alignment"] = float((first - second[gold]).square().sum(1).mean())
     values["uniformity"] = compute_uniformity(first)
     return values

@@ -28,6 +28,7 @@ class WindowBatch(NamedTuple):
     answer_mask: Tensor  # b n, True = an answer may be about the token; False = special, padding
     max_tokens: int = 0  # upper bound of the number of real tokens; 0 = unknown
     decoder_tokens: Tensor | None = None  # b m, answers so far, for a response that decodes
+    decoder_positions: Tensor | None = None  # b m, of decoder_tokens in their text; None: from 0 on
     document_windows: Tensor | None = None  # e s, the windows of each text in order; -1 = none
     stream_starts: Tensor | None = None  # b, numbers of the first tokens of segments of running text
     memory: StreamMemory | None = None  # of the segments before, if the encoder has a memory length
@@ -88,7 +89,8 @@ class TextModel(BaseNetwork):
                 states, memory = self.encode_stream(inputs, inputs.stream_starts)
             else:
                 states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # b n d
-            extra_inputs = {"decoder_tokens": inputs.decoder_tokens, "span_ends": inputs.span_ends}
+            extra_inputs = {"decoder_tokens": inputs.decoder_tokens, "decoder_positions": inputs.decoder_positions,
+                            "span_ends": inputs.span_ends}  # fmt: skip
             response_kwargs = {name: value for name, value in extra_inputs.items() if value is not None}
             logits = self.respond(None, None, states, inputs.answer_mask, **response_kwargs)
             relevance = self.respond.score_relevance(states[:, 0])

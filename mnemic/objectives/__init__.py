@@ -11,6 +11,7 @@ from mnemic.objectives.class_and_next_token import ClassAndNextTokenLoss
 from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.contrast_views import ContrastLoss
+from mnemic.objectives.denoising import DenoisingLoss
 from mnemic.objectives.distillation.layers import LayersLoss
 from mnemic.objectives.distillation.soft_labels import DistilLoss
 from mnemic.objectives.distillation.soft_ranking import RankingDistilLoss
@@ -37,6 +38,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "classes": ClassLoss,
     "classes+next-token": ClassAndNextTokenLoss,
     "contrast": ContrastLoss,
+    "denoising": DenoisingLoss,
     "distil": DistilLoss,
     "distil-ranking": RankingDistilLoss,
     "infoword": InfoWordLoss,

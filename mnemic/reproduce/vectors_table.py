@@ -190,7 +190,7 @@ def save_vectors_table(table: VectorsTable, folder: Path) -> dict[str, Any]:
         "table": "vectors",
         "width": table.width,
         "max_documents": table.max_documents,
-        "rows": [rows[key] for key in keys],
+        "rows": [{name: value for name, value in rows[key].items() if name != "key"} for key in keys],
         "versions": describe_versions(),
     }
     write_json(folder / "table.json", result)

@@ -36,6 +36,8 @@ class SequenceDecoder(Response):
 
     source = "text"
     methods = ("generate",)
+    replaces = "masked"  # it rebuilds the texts of a corpus
+    corpus_metrics = "denoising"
 
     def __init__(
         self,
@@ -60,13 +62,17 @@ class SequenceDecoder(Response):
         self.output = nn.Parameter(torch.randn(vocab, width) * width**-0.5) if separate_output else None
         self.bias = nn.Parameter(torch.zeros(vocab)) if bias else None
 
-    def forward(self, query: None, reading: None, states: Tensor, mask: Tensor, decoder_tokens: Tensor) -> Tensor:
+    def forward(
+        self, query: None, reading: None, states: Tensor, mask: Tensor, decoder_tokens: Tensor,
+        decoder_positions: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
         """Score the token after each of ``decoder_tokens`` (b m): b m v.
 
         ``states`` b n d and ``mask`` b n are the source. ``decoder_tokens`` need no mask: no token
-        sees later ones, where padding would be.
+        sees later ones, where padding would be. ``decoder_positions`` (b m) are theirs in their
+        text, if they are a piece of one.
         """
-        return self.score_tokens(decoder_tokens, self.start_decoding(states, mask))[0]
+        return self.score_tokens(decoder_tokens, self.start_decoding(states, mask), decoder_positions)[0]
 
     def dummy_inputs(self, tokens: Tensor) -> dict[str, Any]:
         """Return answers as long as their sources."""
@@ -95,10 +101,12 @@ class SequenceDecoder(Response):
         """Embed tokens (b w) at their positions (b w): b w d."""
         return self.embeddings(tokens, torch.ones_like(tokens, dtype=torch.bool), positions=positions)
 
-    def score_tokens(self, tokens: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
+    def score_tokens(
+        self, tokens: Tensor, cache: KeyValueCache, positions: Tensor | None = None
+    ) -> tuple[Tensor, KeyValueCache]:
         """Score the token after each of ``tokens`` (b m), continuing from the cache."""
         mask = torch.ones_like(tokens, dtype=torch.bool)
-        x = self.embeddings(tokens, mask, start=cache.mask.shape[1])
+        x = self.embeddings(tokens, mask, start=cache.mask.shape[1], positions=positions)
         output = self.decoder(x, mask, cache)
         return self.score_states(output.states), output.cache
 

@@ -10,6 +10,7 @@ from mnemic.store.contract import StoreError
 # By table, what has the text of documents: a stored one may share a trace with an erased one.
 SHARED_TEXT_COLUMNS = {
     "passages": ("text", "lower(text)"),
+    "questions": ("text", "lower(text)"),
     "documents": ("title", "digest", "notes"),
     "places": ("path",),
     "events": ("path",),

@@ -68,3 +68,27 @@ def find_vector_faults(
         ),
     }
     return [message.format(count, model.width) for message, count in counts.items() if count]
+
+
+def find_question_faults(connection: Connection, model: EmbeddingModel | None, indexed: str) -> list[str]:
+    """Report questions of passages that are not active, not indexed, or whose vectors are broken.
+
+    ``indexed`` selects the ids of all slots in the full-text index of questions.
+    """
+    if not connection.fetch_value("SELECT 1 FROM questions LIMIT 1"):  # also of a memory of an older version
+        return []
+    row_bytes = (model.width if model else 1) * CODE_DTYPE.itemsize
+    fault_queries = {
+        "passage {} has questions, but is not active": f"passage NOT IN {ACTIVE_PASSAGES}",
+        "the questions of passage {} are not in their full-text index": (f"text <> '' AND passage NOT IN ({indexed})"),
+        "the vectors of the questions of passage {} are not of the model's width": (
+            f"length(keys) / {row_bytes} * {row_bytes} <> length(keys)"
+        ),
+    }
+    return [
+        message.format(row[0])
+        for message, condition in fault_queries.items()
+        for row in connection.fetch_all(
+            f"SELECT passage FROM questions WHERE {condition} ORDER BY 1 LIMIT {MAX_FAULTS_PER_QUERY}"
+        )
+    ]

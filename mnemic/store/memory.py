@@ -23,6 +23,7 @@ from mnemic.store.ingest.contents import find_container
 from mnemic.store.ingest.export import ExportProgress, check_export, import_export, write_export
 from mnemic.store.ingest.forget import ForgetResult, finish_scrub, forget_documents
 from mnemic.store.ingest.notes import NOTE_KIND, remember_note
+from mnemic.store.ingest.questions import QuestionWriter, resolve_writer, write_missing_questions
 from mnemic.store.ingest.reindex import reindex_passages
 from mnemic.store.ingest.remember import RememberRun
 from mnemic.store.ingest.retry import retry_call
@@ -155,9 +156,8 @@ class Memory:
         with self.lock:
             if not self.exists():
                 # Raises here, before the memory is created, if there is no such embedder.
-                self.requested_embedder = self.requested_embedder and (
-                    resolve_embedder(self.requested_embedder) or NO_EMBEDDER
-                )
+                if self.requested_embedder:
+                    self.requested_embedder = resolve_embedder(self.requested_embedder) or NO_EMBEDDER
                 self.loaded["store"] = open_store(self.path, create=True, on_notice=self.on_notice)
             if isinstance(self.path, Path):
                 hide_from_git(self.path)
@@ -223,8 +223,7 @@ class Memory:
         """Store a note that may supersede a document; return its id."""
         self.create_if_missing()
         with self.write_session():
-            arguments = (self.store, self.stored_embedder, text, title, previous)
-            document_id = retry_call(lambda: remember_note(*arguments))
+            document_id = retry_call(lambda: remember_note(self.store, self.stored_embedder, text, title, previous))
         self.report(self.stored_embedder.write_note)
         return document_id
 
@@ -281,10 +280,8 @@ class Memory:
         ``on_found`` is called with the evidence as it was retrieved, before it is read.
         """
         filters = make_filters(inside, kind, since, until)
-        options, stored = (
-            AskOptions(hops, passages, lexical, confidence, filters, rerank, rerank_timeout_s),
-            self.stored_embedder,
-        )
+        options = AskOptions(hops, passages, lexical, confidence, filters, rerank, rerank_timeout_s)
+        stored = self.stored_embedder
         with self.search_snapshot():
             answer = answer_question(self.store, stored.embedder, self.reader, question, options, on_found)
         return replace(answer, notes=(stored.search_note, *answer.notes)) if stored.is_outdated else answer
@@ -360,8 +357,7 @@ class Memory:
     def text(self, target: int | str | Path) -> str:
         """Return the text of a document, active or retired, one line per passage."""
         with self.store.snapshot():
-            slots = self.store.list_slots(self.document(target).id)
-            return "\n".join(slot.passage.text for slot in slots)
+            return "\n".join(slot.passage.text for slot in self.store.list_slots(self.document(target).id))
 
     def stats(self) -> MemoryStats:
         """Count documents, passages, vectors and bytes."""
@@ -381,6 +377,14 @@ class Memory:
             self.requested_embedder = new_embedder or NO_EMBEDDER
             self.loaded.pop("embedder", None)
             yield from reindex_passages(self.store, new_embedder)
+
+    def write_questions(self, writer: str | Path | QuestionWriter) -> Iterator[tuple[int, int]]:
+        """Write questions ahead for passages that have none, by a network's folder or a writer.
+
+        They are further keys of a passage, never shown as its words. Yield done and total.
+        """
+        with self.write_session():
+            yield from write_missing_questions(self.store, self.embedder, resolve_writer(writer))
 
     def export(self, path: str | Path) -> Iterator[ExportProgress]:
         """Export one state of the memory, all but vectors, as JSON lines; yield the progress."""

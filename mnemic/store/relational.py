@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import ModuleType
-from typing import Any
 from weakref import WeakSet
 
 from mnemic.store.connection import BATCH_SIZE
@@ -35,16 +34,16 @@ from mnemic.store.document_rows import (
     SELECT_VERSIONS,
     parse_document_row,
 )
-from mnemic.store.slot_search import C, SlotSearch
+from mnemic.store.question_keys import QuestionKeys
+from mnemic.store.slot_search import C
 
 SELECT_MODEL = "SELECT value FROM facts WHERE name = 'model'"
 
 
-class Store(SlotSearch[C]):
+class Store(QuestionKeys[C]):
     """A storage engine with tables; many threads may use it at the same time."""
 
     checks: ModuleType  # functions that find faults
-    rows: ModuleType  # functions that write and read passages
     vectors: ModuleType  # functions that write and search vectors
     unembedded: str  # the condition for active slots above an id that lack embeddings
     sentence_rows: str  # what stands after FROM, to count the sentences of active slots
@@ -137,6 +136,7 @@ class Store(SlotSearch[C]):
     def set_model(self, model: EmbeddingModel | None) -> None:
         """Set the embedding model of the vectors that follow; drop the existing ones."""
         self.connection.execute("DELETE FROM vectors")
+        self.drop_question_vectors()
         self.put_fact("model", json.dumps(None if model is None else model._asdict()))
 
     def add_document(self, draft: Draft, passages: EmbeddedPassages = ()) -> int:
@@ -306,10 +306,6 @@ class Store(SlotSearch[C]):
         select = f"SELECT document, at, what, path FROM events WHERE document {self.connection.in_ids} ORDER BY id"
         rows = self.connection.fetch_all(select, (self.connection.pack_ids(document_ids),))
         return [HistoryEvent(*row) for row in rows]
-
-    def read_slots(self, where: str, *values: Any) -> list[MemorySlot]:
-        """Return the slots that a WHERE clause selects, with their sentences."""
-        return self.rows.read_slots(self.connection, where, values)
 
     def get_slots(self, slot_ids: Sequence[int]) -> list[MemorySlot]:
         """Return slots by their ids, in the same order."""

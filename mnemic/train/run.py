@@ -32,6 +32,7 @@ from mnemic.data import DATASETS
 from mnemic.data.contract import Data, Dataset
 from mnemic.evaluate.calibration import calibrate_no_answer
 from mnemic.evaluate.error_rate import evaluate_network
+from mnemic.evaluate.pretraining_metrics import attach_noises
 from mnemic.models import check_model, check_parts_fit
 from mnemic.objectives import CarriedState
 from mnemic.recipe import ConfigError, Recipe, build, kind_of
@@ -267,7 +268,8 @@ class Run:
         if not len(self.data.validation):
             return None, {}
         self.on_validate(len(self.data.validation))
-        return evaluate_network(self.network, self.data.validation.to(self.device))
+        objective = self.phases[self.progress.phase].recipe["objective"]
+        return evaluate_network(self.network, attach_noises(self.data.validation.to(self.device), objective))
 
     def restore_state(self, optimizer: torch.optim.Optimizer, objective: Any) -> None:
         """Restore all that a step needs from a checkpoint, dropout's random state included."""

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 from app_runs import Result, model, run, sets
-from text_runs import TINY, files, run_of
+from sklearn.metrics import average_precision_score, roc_auc_score
+from text_runs import TINY, files, run_of, trained
+
+from mnemic.data import DATASETS
+from mnemic.predict.windows import compute_class_logits
+from mnemic.recipe import build
 
 
 def parse_rows(result: Result) -> list[dict[str, Any]]:
@@ -44,6 +49,23 @@ def test_standard_input_is_read_once() -> None:
     assert done.code == 2
     assert "standard input (-) can be read once" in done.err
     assert not done.out
+
+
+def test_two_classes_have_curves(tmp_path: Path) -> None:
+    plot = tmp_path / "curves.svg"
+    report = run("evaluate", run_of("classes"), "--split", "train", "--plot", plot, "--json").json
+    network = trained("classes")
+    dataset = build(DATASETS, report["data"]).dataset("train", network.tokenizer, network.labels)
+    logits = compute_class_logits(network.network, dataset)
+    decisions = dataset.targets.numpy() == 1, (logits[:, 1] - logits[:, 0]).double().numpy()
+    assert report["figures"]["AUROC"] == pytest.approx(100 * roc_auc_score(*decisions))
+    assert report["figures"]["average precision"] == pytest.approx(100 * average_precision_score(*decisions))
+    text = plot.read_text(encoding="utf-8")
+    assert f"average precision {report['figures']['average precision']:.1f}" in text
+    assert dataset.labels[1] in text
+    refused = run("evaluate", run_of("numbers"), "--plot", tmp_path / "curves.png")
+    assert refused.code == 2
+    assert "--plot is for two classes" in refused.err
 
 
 def test_labels_that_are_new_count_as_wrong_and_are_named(tmp_path: Path) -> None:

@@ -308,6 +308,29 @@ def test_show_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
     assert best == max(report["slots"], key=lambda slot: slot["worth"])
 
 
+def test_show_lists_the_key_sentences_of_the_texts_that_are_there(desk: Path) -> None:
+    model = run_of("selective")
+    (desk / "b.txt").write_text("Sailors of Mira trade salt. Salt and ships are what sailors of Mira love.")
+    run("text", "read", "notes.mem", "--model", model, "--device", "cpu", "a.txt", "b.txt")
+    rows = run("text", "show", "notes.mem", "--key-sentences", "--json").json["key_sentences"]
+    texts = {str(desk / name): (desk / name).read_text(encoding="utf-8") for name in ("a.txt", "b.txt")}
+    assert [row["file"] for row in rows][-2:] == [str(desk / "b.txt")] * 2
+    assert all(texts[row["file"]][slice(*row["at"])] == row["text"] for row in rows)
+    assert sum(row["score"] for row in rows) == pytest.approx(len(rows))
+    (best,) = run("text", "show", "notes.mem", "--key-sentences", "-n", "1", "--json").json["key_sentences"]
+    assert best == max(rows, key=lambda row: row["score"])
+    output = run("text", "show", "notes.mem", "--key-sentences").out
+    assert "b.txt, 0-27" in output
+    assert "Sailors of Mira trade salt." in output
+    assert run("text", "show", "notes.mem", "--json").json["key_sentences"] == []
+    (desk / "a.txt").write_text("Something else.")
+    shown = run("text", "show", "notes.mem", "--key-sentences", "--json").json
+    assert {row["file"] for row in shown["key_sentences"]} == {str(desk / "b.txt")}
+    assert "has changed" in shown["notes"][0]
+    (desk / "b.txt").unlink()
+    assert "none of the texts is there" in read_error(run("text", "show", "notes.mem", "--key-sentences"))
+
+
 def test_an_empty_memory_is_shown_and_what_is_no_memory_refused(desk: Path) -> None:
     load(run_of("selective")).remember("").save("empty.mem")
     assert "0 of 16 are filled" in run("text", "show", "empty.mem").out

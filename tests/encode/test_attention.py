@@ -109,6 +109,30 @@ def test_attending_in_two_steps_equals_one(kind: str) -> None:
     torch.testing.assert_close(attention.attend(x, key_values, mask), attention(x, x, mask))
 
 
+@pytest.mark.parametrize("kind", [kind for kind in CAUSAL_KINDS if kind in ROW_KINDS])
+@pytest.mark.parametrize("size", [1, 3])
+def test_queries_in_chunks_equal_all_at_once(kind: str, size: int) -> None:
+    """A chunk is the end of its context; a causal mask hides what comes after it."""
+    attention, x = make_attention(kind), random_states(2, 8)
+    mask = torch.arange(8) < torch.tensor([8, 6])[:, None]  # b m
+    expected = attention(x, x, CausalMask(mask))
+    chunks = [
+        attention(x[:, start : start + size], x[:, : start + size], CausalMask(mask[:, : start + size]))
+        for start in range(0, 8, size)
+    ]
+    torch.testing.assert_close(torch.cat(chunks, 1), expected)
+
+
+@pytest.mark.parametrize("kind", select_kinds(ATTENTIONS, supports_cross=True))
+def test_queries_of_another_text_in_chunks_equal_all_at_once(kind: str) -> None:
+    """One query at a time needs no matrix of n m weights; a fused kernel makes none either."""
+    attention, x, source = make_attention(kind), random_states(2, 8), 2 * random_states(2, 5)
+    mask = (torch.arange(5) < torch.tensor([5, 3])[:, None])[:, None, None]  # b 1 1 m
+    expected = attention(x, source, mask)
+    chunks = [attention(chunk, source, mask) for chunk in x.split(1, 1)]
+    torch.testing.assert_close(torch.cat(chunks, 1), expected)
+
+
 @pytest.mark.parametrize("kind", select_kinds(ATTENTIONS, supports_scores=True))
 def test_scores_are_those_before_the_softmax(kind: str) -> None:
     """Their softmax mixes the values to the output; hidden positions have -inf."""

@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score, 
 
 from mnemic.evaluate.curves import average_precision, compute_curve, roc_auc
 from mnemic.evaluate.intervals import bound_best, hoeffding_radius, wilson_interval
-from mnemic.evaluate.ranking_metrics import ndcg_at, recall_at, reciprocal_rank
+from mnemic.evaluate.ranking_metrics import ndcg_at, recall_at, reciprocal_rank, summarize_ranks
 
 NUM_CASES = 300
 
@@ -116,6 +116,15 @@ def test_ranks_by_hand() -> None:
     assert recall_at([1, 0], 2, num_relevant=4) == 0.25
     assert recall_at([0], 1) == 0.0
     assert ndcg_at([1], 1, ideal=[1, 3]) == pytest.approx(1 / 3)
+
+
+def test_ranks_of_one_relevant_item_are_rankings() -> None:
+    ranks = [0, 1, 1, 4, 9, 10, 30]
+    rankings = [[*[0] * rank, 1, *[0] * 3] for rank in ranks]
+    values = summarize_ranks(ranks)
+    assert values["MRR"] == pytest.approx(sum(map(reciprocal_rank, rankings)) / 7)
+    assert values["nDCG@10"] == pytest.approx(sum(ndcg_at(ranking, 10) for ranking in rankings) / 7)
+    assert summarize_ranks([]) == {"MRR": 0, "nDCG@10": 0}
 
 
 def rank_by_brute_force(relevance: list[int], all_grades: list[int], top_k: int) -> tuple[float, float, float]:

@@ -10,6 +10,7 @@ from mnemic import Memory
 from mnemic.store import ENGINES, RememberStep
 
 KEY = "The key is under the mat. The bread is in the kitchen."
+DROP_QUESTIONS = ("DROP TABLE question_lexicon", "DROP TABLE questions")  # of schema version 4
 SECRET = "The passphrase is incomprehensibilities. Nobody else may know of it."
 
 

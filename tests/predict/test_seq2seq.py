@@ -185,7 +185,7 @@ def test_reading_and_testing_from_the_command_line(quick: Path) -> None:
     assert done.code == 0, done.err
     assert set(done.json) == {"file", "line", "text", "score", "ranked", "seen", "total"}
     report = run("evaluate", quick, "--json").json
-    assert set(report["figures"]) == {"exact", "exact, 4 beams"}
+    assert set(report["figures"]) == {"exact", "exact, 4 beams", "perplexity"}
     assert report["texts"] == 200
     assert report["seen"] == report["total"] > 2000
     for words, message in (("--words 3", "does not continue texts"), ("--overlap 3", "reads each text whole")):

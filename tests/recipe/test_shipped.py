@@ -9,6 +9,7 @@ import pytest
 import text_files
 from learn_runs import finish
 from ranker_folders import write_classifier
+from seq2seq_files import write_parallel, write_questions
 
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
@@ -24,6 +25,9 @@ TOY_OPTIONS += ["train.patience=0"]
 RETRIEVAL_OPTIONS = ["data.articles=2", "data.passages=3", "data.length=64", "model.encode.stack.depth=1"]
 SMALL_BERT_OPTIONS = ["model.width=16", "model.encode.stack.depth=1", "train.matmul=float32"]
 SMALL_BERT_OPTIONS += ['data.tokenizer={kind="wordpiece", vocab=200}', "data.length=32"]
+SMALL_SEQ2SEQ_OPTIONS = ["model.width=16", "model.encode.stack.depth=1", "model.respond.decoder.depth=1"]
+SMALL_SEQ2SEQ_OPTIONS += ["train.matmul=float32"]
+SEQ2SEQ_FILES = {"parallel": write_parallel, "question-generation": write_questions}
 SEGMENT_OPTIONS = ["data.count=60", "data.length=24", "data.segments=2", "model.width=32"]
 SEGMENT_OPTIONS += ['data.tokenizer={kind="wordpiece", vocab=600}', 'train.matmul="float32"']
 QUESTION_OPTIONS = ['data.sources=[{path="train.jsonl"}, {documents=4}]', *RETRIEVAL_OPTIONS]
@@ -58,10 +62,18 @@ def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
     if kind in GENERATED_SIZES:
         sizes = ["data.count=80", "data.validation_size=8", "data.test_size=8", *GENERATED_SIZES[kind]]
         return load_recipe(name, [*sizes, *TOY_OPTIONS[1:], "train.log=0", *step_overrides])
+    if kind in SEQ2SEQ_FILES:
+        SEQ2SEQ_FILES[kind](folder)
+        options = [f"data.folder={folder}", *SMALL_SEQ2SEQ_OPTIONS, "data.length=128", "train.log=0"]
+        return load_recipe(
+            name, [*TOY_OPTIONS[1:], *step_overrides, *options, 'data.tokenizer={kind="byte-bpe", vocab=300}']
+        )
     if DATASETS[kind].response is not None:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind.replace("-", "_"))(folder, 40, **numbers)
         small = ["train.log=0", *SMALL_BERT_OPTIONS]
+        if load_recipe(name)["objective"]["kind"] == "denoising":
+            small += [*SMALL_SEQ2SEQ_OPTIONS[1:], "data.tokenizer.sentinels=9"]
         options = {"retrieval": RETRIEVAL_OPTIONS, "corpus": small, "question-articles": QUESTION_OPTIONS}.get(kind, [])
         options = [f"data.folder={folder}", *options]
         if "teacher" in load_recipe(name):

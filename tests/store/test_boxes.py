@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw, ImageFont
-from store_runs import memory
+from store_runs import DROP_QUESTIONS, memory
 
 from mnemic import Memory
 from mnemic.store import CheckReport
@@ -21,8 +21,12 @@ WIDTH, HEIGHT = 620, 400
 TOPS = {"The rent is 700 euros.": 40, "The key is under the mat.": 300}
 QUESTION = "Where is the key?"
 OLD = {
-    "sqlite": ("DROP TABLE boxes", "PRAGMA user_version = 2"),
-    "postgresql": ("ALTER TABLE passages DROP COLUMN boxes", "UPDATE facts SET value = '2' WHERE name = 'schema'"),
+    "sqlite": (*DROP_QUESTIONS, "DROP TABLE boxes", "PRAGMA user_version = 2"),
+    "postgresql": (
+        *DROP_QUESTIONS,
+        "ALTER TABLE passages DROP COLUMN boxes",
+        "UPDATE facts SET value = '2' WHERE name = 'schema'",
+    ),
 }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from store_runs import DROP_QUESTIONS
 
 from mnemic import Memory
 from mnemic.store import ENGINES, HashedNgrams, Store
@@ -24,8 +25,9 @@ from mnemic.text.sentence_spans import count_sentence_tokens
 
 WIDTH = 16
 OLD = {  # what a memory was before there were keys
-    "sqlite": ("DROP TABLE keys", "DROP TABLE boxes", "PRAGMA user_version = 1"),
+    "sqlite": (*DROP_QUESTIONS, "DROP TABLE keys", "DROP TABLE boxes", "PRAGMA user_version = 1"),
     "postgresql": (
+        *DROP_QUESTIONS,
         "ALTER TABLE vectors DROP COLUMN keys",
         "ALTER TABLE passages DROP COLUMN boxes",
         "UPDATE facts SET value = '1' WHERE name = 'schema'",

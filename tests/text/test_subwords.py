@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, BertWordPieceTokenizer, Tokenizer, decoders, models, pre_tokenizers
 from tokenizers.processors import RobertaProcessing
 
-from mnemic.text import TRAINERS, SubwordTokenizer, load_tokenizer
+from mnemic.text import TRAINERS, SubwordTokenizer, WordTokenizer, load_tokenizer
 
 CORPUS = [
     "The quick brown fox jumps over the lazy dog, doesn't it?",
@@ -98,6 +98,31 @@ def test_the_name_of_a_special_token_is_spelled_out(kind: str) -> None:
     encoded = tokenizer.encode("[SEP]", special=False)
     assert not {tokenizer.unknown, tokenizer.sep} & set(encoded.ids)
     assert "".join(quotes(tokenizer, "[SEP]")) == "[SEP]"
+
+
+WORDS = ("running", "jogging", "ïé")  # that the texts of the next test do not have
+
+
+@pytest.mark.parametrize(
+    ("kind", "running", "jogging", "accent"),
+    [
+        ("words", ["<unk>"], ["<unk>"], ["<unk>"]),
+        ("bpe", ["run", "n", "ing</w>"], ["[UNK]", "[UNK]", "g", "ging</w>"], ["[UNK]"] * 2),
+        ("byte-bpe", ["Ġrun", "n", "ing"], ["Ġ", "j", "o", "g", "g", "ing"], ["Ġ", "Ã", "¯", "Ã", "©"]),
+    ],
+)
+def test_a_word_that_was_never_read_is_spelled_by_pieces_of_others(
+    kind: str, running: list[str], jogging: list[str], accent: list[str]
+) -> None:
+    """Runner and thinking are frequent; words are unknown, letters may be, bytes never are."""
+    texts = ["a runner runs", "thinking is a thing", "ringing the king ran", "he is singing"] * 20
+    if kind == "words":
+        known = WordTokenizer.from_texts(texts)
+        assert [known.decode(known.encode(word).ids).split() for word in WORDS] == [running, jogging, accent]
+        return
+    tokenizer = TRAINERS[kind](texts, vocab=320)
+    pieces = [tokenizer.encode(f"a {word}", special=False).ids[1:] for word in WORDS]
+    assert [[tokenizer.pieces[number] for number in ids] for ids in pieces] == [running, jogging, accent]
 
 
 @pytest.mark.parametrize(

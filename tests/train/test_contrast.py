@@ -167,7 +167,9 @@ def test_dropout_alone_spreads_texts_out(tmp_path: Path) -> None:
     before = compute_metrics(initialize_network(recipe["model"], data.sizes, 0), data.validation)
     after = compute_metrics(load(finish(recipe, tmp_path / "run", device="cpu")).network, data.validation)
     assert after["uniformity"] < before["uniformity"] - 0.5
-    assert list(after) == ["recall@1", "recall@5", "alignment", "uniformity"]
+    assert list(after) == ["recall@1", "recall@5", "MRR", "nDCG@10", "alignment", "uniformity"]
+    assert after["recall@1"] <= after["nDCG@10"] <= 100
+    assert after["recall@1"] <= after["MRR"] <= 100
 
 
 def test_a_tiny_network_learns_from_inverse_cloze(tmp_path: Path) -> None:

@@ -14,11 +14,13 @@ from mnemic.cli.render.progress import ProgressBars
 
 if TYPE_CHECKING:
     from mnemic.store import Memory, RememberStep
+    from mnemic.store.ingest.questions import QuestionWriter
 
 EXIT_NOTHING_READ = 1  # exit code if none of the files could be read
 OUTCOMES = ("new", "changed", "moved", "copied", "unchanged", "gone", "broken", "skipped")
 PATHS_HELP = "Files of any kind that mnemic knows; folders recursively."
 INCLUDE_HELP = "In folders, also these files, such as *.log, as text if their kind is unknown."
+QUESTIONS_HELP = "A network of recipe question-generation, to write questions ahead."
 ONLY_HELP = "In folders, only these files, such as *.md."
 Patterns = list[str] | None
 
@@ -37,10 +39,13 @@ def remember(
     ] = False,
     ask_password: Annotated[bool, opt.Option("--password", "Ask for the password of locked files.")] = False,
     password_file: Annotated[Path | None, opt.Option("--password-file FILE", "A file with that password.")] = None,
+    questions: Annotated[Path | None, opt.Option("--questions MODEL", QUESTIONS_HELP)] = None,
 ) -> int:
     """Remember files and folders; a repeated run reads only changed files.
 
-    The memory stays on this machine, in one file that only you can read.
+    The memory stays on this machine, in one file that only you can read. With --questions a
+    network also writes questions that each passage answers, which are searched beside its words
+    and never shown; passages that were remembered before get them, too.
 
     The exit code is 1 if none of the files could be read.
 
@@ -48,14 +53,16 @@ def remember(
 
     Then: mnemic ask "When does the contract end?"
     """
+    from mnemic.store.ingest.questions import resolve_writer
     from mnemic.store.locate import PROJECT_PATH
     from mnemic.store.trust import check_project
 
-    if not paths and note is None:
+    if not paths and note is None and questions is None:
         raise ValueError("nothing to remember: give files, folders or --note TEXT")
     if in_project and address is not None:
         raise ValueError("--here and --memory name two memories; give one of them")
     password = read_password(password_file, ask=ask_password)
+    writer = None if questions is None else resolve_writer(questions)
     with open_memory(str(check_project(Path.cwd() / PROJECT_PATH)) if in_project else address, embedder) as memory:
         steps = memory.remembering(
             paths or [], include=include or (), only=only or (), exclude=exclude or (), password=password
@@ -63,6 +70,8 @@ def remember(
         report = summarize_steps(remember_with_progress(steps) if paths else [], memory)
         if note is not None:
             report["note"] = memory.note(note)
+        if writer is not None:
+            report["questions"] = write_questions_with_progress(memory, writer)
         print_json(report)
         print_report(report, lists_skipped=skipped)
     is_nothing_read = note is None and report["broken"] and not set(report["files"]) - {"broken", "gone", "skipped"}
@@ -83,6 +92,15 @@ def remember_with_progress(steps: Iterable["RememberStep"]) -> "list[RememberSte
             if step.outcome not in ("reading", "skipped"):
                 print_warnings(*(f"{shorten_path(step.path)}: {note}" for note in step.notes))
     return file_steps
+
+
+def write_questions_with_progress(memory: "Memory", writer: "QuestionWriter") -> int:
+    """Write questions ahead with a progress bar; return the number of passages."""
+    num_passages = 0
+    with ProgressBars() as bars:
+        for num_passages, total in memory.write_questions(writer):
+            bars.show("writing questions", num_passages, max(total, 1), "passages")
+    return num_passages
 
 
 def summarize_steps(steps: "list[RememberStep]", memory: "Memory") -> dict[str, Any]:
@@ -132,6 +150,8 @@ def print_report(report: dict[str, Any], *, lists_skipped: bool = False) -> None
         print_text(f"{verb} not read: {reasons}{'' if lists_skipped else '; --skipped lists them'}")
     for file in [*report["broken"], *report["skipped"]] if lists_skipped else ():
         print_text(f"  {shorten_path(file['path'])}: {file['reason']}")
+    if "questions" in report:
+        print_text(f"questions written ahead for {report['questions']} passages")
     if "note" in report:
         print_text(f"remembered as document {report['note']}")
     print_text(f"memory: {shorten_path(report['memory'])}", style="dim")

@@ -40,7 +40,8 @@ def evaluate(
     ] = None,
     device: opt.Device = "auto",
     plot: Annotated[
-        Path | None, opt.Option("--plot FILE", "Plot a reader's precision and ROC curves: .png, .svg or .pdf.")
+        Path | None,
+        opt.Option("--plot FILE", "Plot precision and ROC curves of a reader or of two classes: .png, .svg or .pdf."),
     ] = None,
     best_of: Annotated[
         int, opt.Option("--best-of N", "The network is the best of N on this split: bound its shares.")
@@ -76,7 +77,7 @@ def evaluate(
         if best_of != 1:
             raise ValueError("--best-of is for shares of texts: leave it out")
         if plot is not None:
-            raise ValueError("--plot is for readers of texts: leave it out")
+            raise ValueError("--plot is for readers and classifiers of texts: leave it out")
         report |= evaluate_tasks(checkpoint, data_spec, split, tasks or ["all"])
     report["notes"] = [*notes, *report["notes"]]
     print_warnings(*report["notes"])
@@ -116,16 +117,17 @@ def evaluate_texts(
 ) -> dict[str, Any]:
     """Compute the metrics of a network on a split of texts."""
     from mnemic.data import DATASETS
+    from mnemic.evaluate.pretraining_metrics import attach_noises
     from mnemic.evaluate.text_metrics import compute_report
 
     dataset = build(DATASETS, data_spec).dataset(split, checkpoint.tokenizer, checkpoint.labels)
     if not len(dataset):
         hint = "; --split validation may have some" if split == "test" else ""
         raise ConfigError(f"the {split} split of this data has no texts{hint}")
-    dataset = dataset.to(checkpoint.network.device)
+    dataset = attach_noises(dataset.to(checkpoint.network.device), checkpoint.recipe["objective"])
     if num_models < 1:
         raise ValueError(f"--best-of is the number of networks, from 1 on, not {num_models}")
-    metrics, intervals, predictions, bounds = compute_report(checkpoint.network, dataset, num_models)
+    metrics, intervals, bounds, predictions = compute_report(checkpoint.network, dataset, num_models)
     if num_models > 1 and not bounds:
         raise ValueError("--best-of is for shares, such as accuracy: this data has none")
     if dataset.metrics == "perplexity":  # words: those that are unknown have a metric
@@ -133,16 +135,31 @@ def evaluate_texts(
         if dataset.is_stream:
             counts["memory"] = checkpoint.network.encode.memory_length
         return {"figures": metrics, **counts, "notes": []}
+    title = f"{checkpoint.origin}, {split} split, {len(dataset)}"
+    is_plotted = plot is not None and plot_classes(checkpoint, dataset, f"{title} texts", plot)
     unknown = f"{dataset.num_unknown} of {len(dataset)} labels were not in training; they count as wrong"
     num_seen, num_total = dataset.token_counts.sum(0).tolist()
     report = {"texts": len(dataset), "figures": metrics, "intervals": intervals}
     report |= {"best_of": num_models, "bounds": bounds} if bounds else {}
     return report | {
-        **report_thresholds(predictions, plot, f"{checkpoint.origin}, {split} split, {len(dataset)} questions"),
+        **report_thresholds(predictions, None if is_plotted else plot, f"{title} questions"),
         "seen": num_seen,
         "total": num_total,
         "notes": [unknown] if dataset.num_unknown else [],
     }
+
+
+def plot_classes(checkpoint: "Checkpoint", dataset: Any, title: str, path: Path) -> bool:
+    """Plot the curves of the second of two classes; return whether there are two."""
+    from mnemic.cli.render.plot_curves import plot_class_curves
+    from mnemic.evaluate.text_metrics import score_second_class
+    from mnemic.predict.windows import compute_class_logits
+
+    if dataset.metrics != "classes" or len(dataset.labels) != 2:
+        return False
+    decisions = score_second_class(compute_class_logits(checkpoint.network, dataset), dataset.targets.tolist())
+    plot_class_curves(decisions, dataset.labels[1], title, path)
+    return True
 
 
 def report_thresholds(predictions: Sequence["SpanPrediction"], plot: Path | None, title: str) -> dict[str, Any]:
@@ -152,7 +169,9 @@ def report_thresholds(predictions: Sequence["SpanPrediction"], plot: Path | None
 
     if all(case.has_answer for case in predictions):
         if plot is not None:
-            raise ValueError("--plot shows how well questions without an answer are told: this data has none")
+            raise ValueError(
+                "--plot is for two classes, or questions of which some have no answer: this data has neither"
+            )
         return {}
     if plot is not None:
         plot_answer_curves(predictions, title, plot)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, sqrt
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mnemic.data.batches import TensorDataset, locate_tokens, ordinary_ids_of
+from mnemic.data.batches import TensorDataset, locate_tokens, ordinary_ids_of, sentence_end_ids_of
 from mnemic.data.corpora.sequence_folder import SequenceArrays
 from mnemic.data.corpora.word_keys import find_rare_words, find_rows, key_words
 from mnemic.text import SubwordTokenizer
@@ -22,6 +22,7 @@ MAX_RESIDENT_BYTES = 4 * 2**30  # larger token arrays stay on the disk, whatever
 UNIFORM_BITS = 24  # of a uniform number: the precision of float32
 NUM_DEVIATIONS = 8  # of a batch's tokens above the mean: 1 batch in 10^15 has more
 TOKEN_MULTIPLE = 64  # of ``max_batch_tokens``, for fast kernels
+NO_IDS = torch.empty(0, dtype=torch.long)
 
 
 class CorpusBatch(NamedTuple):
@@ -39,6 +40,8 @@ class CorpusBatch(NamedTuple):
     max_tokens: int = 0  # bound on tokens that are not padding; 0: unknown
     note_rows: Tensor | None = None  # b n, the number of each token's rare word; -1: it is in none
     num_notes: int = 0  # rare words of the corpus
+    sentinel_ids: Tensor = NO_IDS  # of tokens that stand for spans, in order
+    sentence_end_ids: Tensor = NO_IDS  # of full stops and the like
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +64,12 @@ class CorpusDataset(TensorDataset):
     special_ids: Tensor
     mask_id: Tensor
     ordinary_ids: Tensor
+    sentinel_ids: Tensor
+    sentence_end_ids: Tensor
     pad_id: int
     copies: int = 0
     rare_keys: Tensor | None = None  # of rare words, sorted
+    denoising: Any = None  # the objective whose noises a network learnt to undo, for its metrics
 
     def __len__(self) -> int:
         return len(self.next_sentence_labels)
@@ -131,6 +137,8 @@ class CorpusDataset(TensorDataset):
             max_tokens=0 if compact or max_length else self.max_batch_tokens(len(rows)),
             note_rows=note_rows,
             num_notes=0 if self.rare_keys is None else len(self.rare_keys),
+            sentinel_ids=self.sentinel_ids,
+            sentence_end_ids=self.sentence_end_ids,
         )
 
     def read_tokens(self, positions: Tensor) -> Tensor:
@@ -172,6 +180,8 @@ def make_corpus_dataset(
         special_ids=special_ids,
         mask_id=torch.tensor(tokenizer.mask),
         ordinary_ids=ordinary_ids_of(tokenizer),
+        sentinel_ids=torch.tensor(tokenizer.sentinels, dtype=torch.long),
+        sentence_end_ids=sentence_end_ids_of(tokenizer),
         pad_id=tokenizer.pad,
         copies=copies,
         rare_keys=rare_keys,

@@ -47,7 +47,8 @@ class Seq2SeqDataset(TensorDataset):
     """Pairs of a source text and an answer text on one device."""
 
     metrics: ClassVar[str] = "seq2seq"
-    metric: ClassVar[str] = "exact"  # that selects the best weights
+    metric: str = "exact"  # that selects the best weights: "exact" or "perplexity"
+    scores: Sequence[str] = ()  # of generated texts, by name
     num_unknown: ClassVar[int] = 0  # any text can be generated, also if it is not in training
     examples: Sequence[LabeledExample]
     tokenizer: SubwordTokenizer

@@ -1,9 +1,9 @@
 """Data sources of texts that are answered with texts: generated dates, or files."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from mnemic.data.contract import Layout, Names, Split, check_count
 from mnemic.data.seq2seq.batches import AnswerStart, Seq2SeqDataset, make_seq2seq_dataset
@@ -15,26 +15,36 @@ from mnemic.recipe import ConfigError
 from mnemic.text import SubwordTokenizer, Tokenizer
 
 BYTE_BPE: Mapping[str, Any] = {"kind": "byte-bpe", "vocab": 400}
+SelectBy = Literal["exact", "perplexity"]
 
 
 class Seq2SeqSource(TextSource):
     """Base of both kinds: train one tokenizer for texts and answers.
 
-    ``start`` is the token that a decoder begins with: "cls", "sep" (BART) or "pad" (T5).
+    ``start`` is the token that a decoder begins with: "cls", "sep" (BART) or "pad" (T5). Each
+    validation of training computes the metric that selects the best weights, ``select_by``; an
+    evaluation computes all of them, and ``scores`` as in ``mnemic.evaluate.text_scores``.
     """
 
     layout: ClassVar[Layout] = "sequences"
     response: ClassVar[str] = "seq2seq"
     objectives: ClassVar[Names] = ("next-token",)
+    scores: ClassVar[Names] = ()
     start: AnswerStart = "cls"
+    select_by: SelectBy = "exact"
 
-    def list_texts(self, examples: Sequence[LabeledExample]) -> list[str]:
+    def list_scores(self) -> Names:
+        """List the scores of generated texts that an evaluation computes."""
+        return self.scores
+
+    def list_texts(self, examples: Sequence[Any]) -> list[str]:
         """List the texts and answers of the examples."""
         return [text for example in examples for text in (example.text, example.label)]
 
-    def encode(self, examples: Sequence[LabeledExample], tokenizer: Tokenizer, labels: Sequence[str]) -> Seq2SeqDataset:
+    def encode(self, examples: Sequence[Any], tokenizer: Tokenizer, labels: Sequence[str]) -> Seq2SeqDataset:
         """Encode pairs of texts."""
-        return make_seq2seq_dataset(examples, require_subwords(tokenizer), self.length, self.start)
+        dataset = make_seq2seq_dataset(examples, require_subwords(tokenizer), self.length, self.start)
+        return replace(dataset, metric=self.select_by, scores=self.list_scores())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +85,20 @@ class Seq2SeqFiles(Seq2SeqSource, TextFiles):
 
     They have the columns ``text`` and ``label`` (the answer); ``columns`` names others, as for
     ``classes``. A text of more than ``length`` tokens is an error: it is never truncated.
+    ``metrics`` are scores of generated texts that an evaluation computes, such as ["bleu"].
     """
 
     files: ClassVar[str] = "text"
     alternative: ClassVar[str] = "dates that are made with --set data.kind=dates"
     columns: Mapping[str, Any] = field(default_factory=dict)
+    metrics: list[str] = field(default_factory=list)
+    select_by: SelectBy = "exact"
     start: AnswerStart = "cls"
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: {**BYTE_BPE, "vocab": 8000})
+
+    def list_scores(self) -> Names:
+        """List the scores that the recipe names."""
+        return tuple(self.metrics)
 
     def read_file(self, path: Path) -> list[LabeledExample]:
         """Read the pairs of one file."""

@@ -1,4 +1,4 @@
-"""Questions that a text nearly answers, made by replacing a word of questions that it does answer.
+"""Make questions that a text nearly answers, by replacing words of those it answers.
 
 Half of SQuAD 2.0's unanswerable questions differ from an answerable one about the same text by one
 or two words: "smallest" for "largest", "didn't" for "did", another name or year (Rajpurkar et al.
@@ -16,6 +16,7 @@ from random import Random
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.text.stop_words import STOP_WORDS
 
+ALTERED_SUFFIX = "-altered"  # of the id of a copy
 MAX_WORDS = 2  # that are replaced at once
 MIN_COUNT = 3  # how often a replacement must have been made, to be learned
 CHANGES = {"name": 0.35, "word": 0.45, "negation": 0.2}  # how often each is tried
@@ -55,7 +56,7 @@ def learn_replacements(examples: Sequence[QuestionExample]) -> Replacements:
     counts: Counter[tuple[Words, Words]] = Counter()
     for unanswerable, answerable in by_text.values():
         for words in unanswerable:
-            edits = [edit for other in answerable if (edit := find_edit(other, words)) is not None]
+            edits = [edit for right_words in answerable if (edit := find_edit(right_words, words)) is not None]
             if edits:
                 counts[min(edits, key=lambda edit: max(map(len, edit)))] += 1
     occurrences = Counter(
@@ -78,7 +79,7 @@ def split_words(question: str) -> list[str]:
 
 
 def find_edit(old: Sequence[str], new: Sequence[str]) -> tuple[Words, Words] | None:
-    """Find the words that must be replaced to make one question of another, if they are few.
+    """Find the few words to replace to make one question of another.
 
     Where words are only inserted, the word before them is replaced, too.
 
@@ -119,10 +120,9 @@ def alter_questions(
         if example.answers and example.is_extractive and generator.random() < share:
             question = alter_question(example, replacements, names, generator)
             if question is not None:
-                unanswerable = {"answers": (), "start": -1, "answer_starts": (), "needs_all": False}
-                altered.append(
-                    example._replace(question=question, question_id=f"{example.question_id}-altered", **unanswerable)
-                )
+                question_id = f"{example.question_id}{ALTERED_SUFFIX}"
+                copy = example._replace(question=question, question_id=question_id, start=-1)
+                altered.append(copy._replace(answers=(), answer_starts=(), needs_all=False))
     return altered
 
 
@@ -134,7 +134,7 @@ def find_names(text: str) -> list[str]:
 def alter_question(
     example: QuestionExample, replacements: Replacements, names: Sequence[str], generator: Random
 ) -> str | None:
-    """Replace a word of a question, or negate it; None if it has none for the change that is drawn.
+    """Replace a word of a question, or negate it; None if that is impossible.
 
     A name or number of the text is replaced by another one of ``names``, of the same kind; other
     words by what replaced them in the questions learned from, drawn by their rates.
@@ -145,26 +145,29 @@ def alter_question(
     if change == "name":
         text_names = {name.lower() for name in find_names(example.text)} - STOP_WORDS
         pairs = [
-            (place, name)
-            for place, word in enumerate(words)
+            (position, name)
+            for position, word in enumerate(words)
             if word in text_names
             for name in names
             if is_other_name(name, word, words)
         ]
         if not pairs:
             return None
-        place, name = generator.choice(pairs)
-        new = name.lower() if words[place] == matches[place][0] else name
-        return replace_words(example.question, matches[place : place + 1], (new,))
-    found = [row for row in replacements.find(words) if is_negation(row[1], row[2]) == (change == "negation")]
-    if not found:
+        position, name = generator.choice(pairs)
+        new = name.lower() if words[position] == matches[position][0] else name
+        return replace_words(example.question, matches[position : position + 1], (new,))
+    candidates = [row for row in replacements.find(words) if is_negation(row[1], row[2]) == (change == "negation")]
+    if not candidates:
         return None
-    start, old, replacement, _ = generator.choices(found, [rate for *_, rate in found])[0]
+    start, old, replacement, _ = generator.choices(candidates, [rate for *_, rate in candidates])[0]
     return replace_words(example.question, matches[start : start + len(old)], replacement)
 
 
 def is_other_name(name: str, word: str, words: Sequence[str]) -> bool:
-    """Whether a name may stand for a word: both names or both numbers of one length, and new."""
+    """Check whether a name may replace a word: same kind, and new.
+
+    Numbers are of one kind if they have one length.
+    """
     same_kind = name[0].isdigit() == word[0].isdigit() and (not word[0].isdigit() or len(name) == len(word))
     return same_kind and name.lower() not in words and name.lower() not in STOP_WORDS
 

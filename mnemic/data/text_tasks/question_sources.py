@@ -180,7 +180,7 @@ def make_articles(
 def augment_articles(
     articles: Sequence[QuestionArticle], augmentation: Augmentation, seed: int
 ) -> list[QuestionArticle]:
-    """Add altered questions to the standalone articles, and change the form of a share of all."""
+    """Add altered questions to standalone articles; change the form of a share of all."""
     if augmentation.altered:
         standalone = [example for article in articles if article.source.standalone for example in article.examples]
         replacements = learn_replacements(standalone)

@@ -88,6 +88,10 @@ class TextFiles(TextSource):
         """Read the examples of one file."""
         raise NotImplementedError
 
+    def read_named(self, name: str) -> list[Any]:
+        """Read the examples of the file ``name`` of the folder."""
+        return self.read_file(find_file(self.folder, name))
+
     def list_groups(self, examples: Sequence[Any]) -> Sequence[Hashable]:
         """List the group of each example; a group stays in one split."""
         return range(len(examples))
@@ -96,11 +100,11 @@ class TextFiles(TextSource):
         """Read the examples of one split from the only file it needs."""
         check_share("validation", self.validation)
         if split == "test":
-            return self.read_file(find_file(self.folder, self.test_file)) if self.test_file else []
+            return self.read_named(self.test_file) if self.test_file else []
         if self.validation_file and split == "validation":
-            return self.read_file(find_file(self.folder, self.validation_file))
+            return self.read_named(self.validation_file)
         # An example can be an article without a question.
-        examples = [example for example in self.read_file(find_file(self.folder, self.train_file)) if example]
+        examples = [example for example in self.read_named(self.train_file) if example]
         if self.validation_file:
             return examples
         return split_off_validation(examples, self.validation, self.list_groups(examples))[split == "validation"]

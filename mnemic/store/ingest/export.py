@@ -1,12 +1,13 @@
 """Export a memory as JSON lines, and import it: for backups, other programs, other engines.
 
 The first line names the format. Each document is a line with its metadata, followed by one line
-per passage. Vectors are left out: the import computes them again.
+per passage, and one with the questions that were written for it, if any. Vectors are left out: the
+import computes them again.
 """
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -15,6 +16,8 @@ from mnemic.files import replace_file
 from mnemic.store.contract import Document, EmbeddedPassages, FileRecord, StoreError
 from mnemic.store.ingest.contents import BATCH_SIZE, embed_passages
 from mnemic.store.ingest.export_reader import FORMAT_HEADER, ExportReader
+from mnemic.store.ingest.questions import embed_questions
+from mnemic.store.question_keys import QuestionRow
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.embedders import Embedder
 from mnemic.text.documents import Passage
@@ -44,6 +47,8 @@ def write_export(store: Store, path: Path) -> Iterator[ExportProgress]:
             file.write(to_json_line({"document": fields}))
             for slot in store.list_slots(document.id):
                 file.write(to_json_line({"passage": list_values(slot.passage)}))
+                if questions := store.get_questions([slot.id]):
+                    file.write(to_json_line({"questions": questions[slot.id]}))
             yield ExportProgress(number + 1, len(documents))
 
 
@@ -77,7 +82,19 @@ def import_export(store: Store, embedder: Embedder | None, path: Path) -> Iterat
             with store.transaction():
                 embedded = embed_in_batches(passages, embedder)
                 imported_ids[document.id] = store.restore_document(linked, embedded, record.file_records, record.events)
+                if reader.questions:
+                    restore_questions(store, imported_ids[document.id], reader.questions, embedder)
             yield ExportProgress(reader.num_bytes, total_bytes)
+
+
+def restore_questions(
+    store: Store, document_id: int, questions: Mapping[int, Sequence[str]], embedder: Embedder | None
+) -> None:
+    """Store the questions of a document's passages, by the numbers of these."""
+    slots = (slot for slot in store.list_slots(document_id) if slot.number in questions)
+    rows = iter([QuestionRow(slot.id, questions[slot.number]) for slot in slots])
+    while batch := list(islice(rows, BATCH_SIZE)):
+        store.put_questions(embed_questions(batch, embedder))
 
 
 def check_export(path: Path, store: Store | None) -> None:

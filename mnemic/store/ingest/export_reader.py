@@ -34,6 +34,7 @@ class ExportReader:
     def __init__(self, file: TextIO, path: Path) -> None:
         self.file, self.path = file, path
         self.line_number = self.num_bytes = 0
+        self.questions: dict[int, list[str]] = {}  # of the document that was read last, by passage
         self.seen_ids, self.seen_paths, self.seen_digests = set[int](), set[str](), set[str]()
         self.advance()
 
@@ -71,12 +72,16 @@ class ExportReader:
     def read_passages(self, document: Document) -> Iterator[Passage]:
         """Yield the passages of a document, up to the line of the next one."""
         num_passages = num_characters = 0
+        self.questions = {}
         self.advance()
         while isinstance(self.row, dict) and "passage" in self.row:
             passage = self.parse(parse_passage, self.row)
             num_passages, num_characters = num_passages + 1, num_characters + len(passage.text)
             yield passage
             self.advance()
+            if isinstance(self.row, dict) and "questions" in self.row:
+                self.questions[num_passages - 1] = self.parse(parse_questions, self.row)
+                self.advance()
         if (num_passages, num_characters) != (document.passages, document.characters) or not num_passages:
             self.fail(
                 f"document {document.id} has {num_passages} passages of {num_characters} characters before this "
@@ -157,6 +162,15 @@ def parse_passage(row: Mapping[str, Any]) -> Passage:
         raise ValueError("the sentences of a passage are not in order")
     passage = Passage(text, None if page is None else check_int(page), sentences)
     return passage._replace(boxes=parse_boxes(passage, box_rows))
+
+
+def parse_questions(row: Mapping[str, Any]) -> list[str]:
+    """Parse the questions that were written for a passage, each of one line."""
+    (values,) = check_keys(row, ["questions"]).values()
+    questions = [check_text(question, minimum=1) for question in check_list(values)]
+    if not questions or any(question.splitlines() != [question] for question in questions):
+        raise ValueError("the questions of a passage are texts of one line, at least one")
+    return questions
 
 
 def parse_boxes(passage: Passage, rows: Any) -> tuple[Box, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from mnemic.store.contract import Document, MemorySlot, Vectors
+from mnemic.store.contract import Document, Vectors
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.sentence_keys import pack_vector, quantize_vectors
 
@@ -69,20 +69,23 @@ def sample_traces(store: Store, document: Document) -> list[bytes]:
     step = document.passages // MAX_SAMPLED_PASSAGES + 1
     slots = [slot for slot in store.list_slots(document.id) if slot.number % step == 0]
     slot_ids = [slot.id for slot in slots]
-    return collect_traces(document, slots, store.get_vectors(slot_ids), store.get_sentence_vectors(slot_ids).vectors)
+    questions = [question for lines in store.get_questions(slot_ids).values() for question in lines]
+    texts = [*(slot.passage.text for slot in slots), *questions]
+    key_vectors = (store.get_sentence_vectors(slot_ids).vectors, store.get_question_vectors(slot_ids).vectors)
+    return collect_traces(document, texts, store.get_vectors(slot_ids), key_vectors)
 
 
 def collect_traces(
-    document: Document, slots: Sequence[MemorySlot], vectors: Vectors, sentence_vectors: Vectors
+    document: Document, texts: Sequence[str], vectors: Vectors, key_vectors: Sequence[Vectors]
 ) -> list[bytes]:
-    """Collect byte strings of a document: names, text, words and vectors."""
+    """Collect byte strings of a document: names, texts, words and vectors."""
     names = [document.digest, document.title, *document.places]
     traces = [name.encode() for name in names if len(name.encode()) >= MIN_TRACE_BYTES]
-    text_traces = [piece for slot in slots for piece in split_bytes(slot.passage.text)]
+    text_traces = [piece for text in texts for piece in split_bytes(text)]
     long_words = {
         word.lower()
-        for slot in slots
-        for word in slot.passage.text.split()
+        for text in texts
+        for word in text.split()
         if len(word) >= MIN_TRACE_BYTES and word.isalpha() and word.isascii()
     }
     traces += sample_evenly(text_traces, MAX_TEXT_TRACES)
@@ -90,7 +93,7 @@ def collect_traces(
     traces += [word[2:8].encode() for word in sample_evenly(sorted(long_words), MAX_WORD_TRACES)]
     sampled_vectors = sample_evenly(vectors, MAX_TEXT_TRACES)
     stored = [pack_vector(vector) for vector in sampled_vectors]
-    coded_vectors = [*sampled_vectors, *sample_evenly(sentence_vectors, MAX_TEXT_TRACES)]
+    coded_vectors = [*sampled_vectors, *(row for rows in key_vectors for row in sample_evenly(rows, MAX_TEXT_TRACES))]
     codes = [quantize_vectors(vector[None])[1].tobytes() for vector in coded_vectors]
     return traces + [trace for row in stored + codes if (trace := sample_bytes(row))]
 

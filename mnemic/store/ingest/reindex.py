@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from mnemic.store.ingest.questions import embed_questions
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.embedders import Embedder
 from mnemic.store.retrieve.languages import embed_known_passages
@@ -22,3 +23,6 @@ def reindex_passages(store: Store, embedder: Embedder | None) -> Iterator[tuple[
             store.set_embeddings([slot.id for slot in slots], embeddings)
         done += len(slots)
         yield done, total
+    for row in store.list_unembedded_questions():
+        with store.transaction():
+            store.put_questions(embed_questions([row], embedder))

@@ -85,23 +85,31 @@ def search_bm25(
     require_all: bool,
     num_slots: int,
     document_ids: Sequence[int] | None,
+    index: str = "lexicon",
 ) -> list[ScoredSlot]:
     """Rank the passages with any of the words, or with all, by BM25."""
     query_words = extract_words(text)
     if not require_all:
-        query_words = split_unknown_words(query_words, lambda word: bool(find_term_slots(connection, word, 1)))
+        query_words = split_unknown_words(query_words, lambda word: bool(find_term_slots(connection, word, 1, index)))
     words = fold_words(" ".join(query_words)).split()[:MAX_QUERY_WORDS]
-    num_passages, num_words = connection.fetch_unchanged(SELECT_SIZES)
+    num_passages, num_words = read_sizes(connection, index)
     if not words or not num_words or not num_slots:
         return []
     stems = [stem for (stem,) in connection.fetch_all(SELECT_STEMS, (words,))]
     conditions = [f"t{n} > 0" for n in range(len(stems))] if require_all else []
     conditions += [] if document_ids is None else [IN_DOCUMENTS]
-    sql = build_ranking_sql(len(stems), conditions)
+    sql = build_ranking_sql(len(stems), conditions).replace("lexicon", index)
     stem_values = {f"w{n}": stem for n, stem in enumerate(stems)}
     values = stem_values | {"any": " | ".join(stems), "steps": RANK_OF_COUNT, "most": limit}
     values |= {"count": num_passages, "average": num_words / num_passages, "documents": list(document_ids or [])}
     return [ScoredSlot(*row) for row in connection.fetch_all(sql, values)]
+
+
+def read_sizes(connection: PostgresConnection, index: str) -> tuple[int, int]:
+    """Return the numbers of slots and of words of an index."""
+    if index == "lexicon":  # the only row that a connection caches
+        return connection.fetch_unchanged(SELECT_SIZES)
+    return connection.fetch_all(SELECT_SIZES.replace("lexicon", index))[0]
 
 
 def build_ranking_sql(num_words: int, conditions: Sequence[str]) -> str:
@@ -130,7 +138,7 @@ def list_terms(connection: PostgresConnection, first_letter: str) -> list[tuple[
     return connection.fetch_all(select, (first_letter,))
 
 
-def find_term_slots(connection: PostgresConnection, term: str, limit: int) -> list[int]:
+def find_term_slots(connection: PostgresConnection, term: str, limit: int, index: str = "lexicon") -> list[int]:
     """Return the ids of a few slots that have a stem."""
-    select = "SELECT passage FROM lexicon WHERE stems @@ quote_literal(%s)::tsquery ORDER BY passage LIMIT %s"
+    select = f"SELECT passage FROM {index} WHERE stems @@ quote_literal(%s)::tsquery ORDER BY passage LIMIT %s"
     return [slot_id for (slot_id,) in connection.fetch_all(select, (term, limit))]

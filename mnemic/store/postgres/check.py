@@ -5,7 +5,7 @@ from itertools import islice
 
 from mnemic.store.connection import BATCH_SIZE
 from mnemic.store.contract import CheckReport, EmbeddingModel
-from mnemic.store.faults import MAX_FAULTS_PER_QUERY, find_row_faults, find_vector_faults
+from mnemic.store.faults import MAX_FAULTS_PER_QUERY, find_question_faults, find_row_faults, find_vector_faults
 from mnemic.store.postgres.bm25 import SELECT_MISMATCHES, normalize_words
 from mnemic.store.postgres.connection import PostgresConnection
 from mnemic.store.retrieve.query_words import can_segment_chinese
@@ -28,6 +28,7 @@ def check_memory(connection: PostgresConnection, get_model: Callable[[], Embeddi
     with connection.snapshot():
         faults = find_row_faults(connection, "SELECT passage AS id FROM lexicon", SENTENCES_OUTSIDE, BOXES_OUTSIDE)
         faults += find_vector_faults(connection, get_model(), "pgvector.vector_dims(vector)", "vectors")
+        faults += find_question_faults(connection, get_model(), "SELECT passage FROM question_lexicon")
         faults += find_index_faults(connection)
     return CheckReport(tuple(faults))
 

@@ -9,6 +9,7 @@ from mnemic.store.contract import EmbeddedPassages, MemorySlot
 from mnemic.store.postgres.bm25 import INSERT_WORDS, normalize_words
 from mnemic.store.postgres.connection import PostgresConnection
 from mnemic.store.postgres.vectors import write_embeddings
+from mnemic.store.question_keys import QUESTION_INDEX
 from mnemic.text.documents import Passage, Sentence
 from mnemic.text.documents.boxes import from_units
 
@@ -19,6 +20,10 @@ INSERT_PASSAGES = """
     FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[])
         AS given (number, page, text, sentences, boxes)
     ORDER BY number RETURNING id
+"""
+INSERT_QUESTIONS = """
+    INSERT INTO questions
+    SELECT passage, text, keys FROM unnest(%s::bigint[], %s::text[], %s::bytea[]) AS given (passage, text, keys)
 """
 
 
@@ -48,10 +53,20 @@ def format_array(rows: Sequence[Sequence[int]]) -> str:
 
 
 def unindex_document(connection: PostgresConnection, document_id: int) -> None:
-    """Remove the passages of a document from the full-text index, and their vectors."""
-    for table in ("lexicon", "vectors"):
+    """Remove passages of a document from the indexes, with vectors and questions."""
+    for table in ("lexicon", "vectors", "questions"):
         passages = "(SELECT id FROM passages WHERE document = %s)"
         connection.execute(f"DELETE FROM {table} WHERE passage IN {passages}", (document_id,))
+
+
+def write_questions(connection: PostgresConnection, rows: Sequence[tuple[int, str, bytes | None]]) -> None:
+    """Insert or replace the questions of slots, with their packed vectors."""
+    slot_ids, texts, packed = map(list, zip(*rows))
+    connection.execute("DELETE FROM questions WHERE passage = ANY (%s)", (slot_ids,))
+    connection.execute(INSERT_QUESTIONS, (slot_ids, texts, packed))
+    indexed = [(slot_id, normalize_words(text)) for slot_id, text in zip(slot_ids, texts) if text]
+    words = ([slot_id for slot_id, _ in indexed], [words for _, words in indexed])
+    connection.execute(INSERT_WORDS.replace("lexicon", QUESTION_INDEX), words)
 
 
 def read_slots(connection: PostgresConnection, where: str, values: Sequence[Any]) -> list[MemorySlot]:

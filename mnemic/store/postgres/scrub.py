@@ -19,7 +19,8 @@ from mnemic.store.retrieve.sentence_keys import STORED_DTYPE
 READER_TIMEOUT_S = 3.0  # wait for transactions that may still see erased rows
 ERASER_TIMEOUT_S = 60.0  # wait for another process that erases
 BLOCK_BYTES, OVERLAP_BYTES = 1 << 24, 256
-TABLES = ("documents", "places", "events", "passages", "lexicon", "vectors", "facts")
+TABLES = ("documents", "places", "events", "passages", "lexicon", "vectors", "questions",
+          "question_lexicon", "facts")  # fmt: skip
 UNREACHABLE_TRACES = (
     "the server may still hold it outside the memory: in its write-ahead log until that is "
     "overwritten, in archives of it, on replicas, and in its own log if that quotes statements"
@@ -116,7 +117,8 @@ def is_remembered(connection: PostgresConnection, trace: bytes) -> bool:
 
 def is_in_embedding(connection: PostgresConnection, trace: bytes) -> bool:
     """Return whether a trace occurs in a stored passage or sentence vector."""
-    if connection.fetch_value("SELECT 1 FROM vectors WHERE position(%s IN keys) > 0 LIMIT 1", (trace,)):
-        return True
+    for table in ("vectors", "questions"):
+        if connection.fetch_value(f"SELECT 1 FROM {table} WHERE position(%s IN keys) > 0 LIMIT 1", (trace,)):
+            return True
     rows = connection.stream_rows(f"SELECT passage, {VECTOR_BYTES} FROM vectors WHERE passage > ? ORDER BY passage", 0)
     return any(trace in numpy.frombuffer(row[1], VECTOR_DTYPE).astype(STORED_DTYPE).tobytes() for row in rows)

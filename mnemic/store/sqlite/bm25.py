@@ -32,21 +32,29 @@ class LexiconSearch(NamedTuple):
 
     connection: SQLiteConnection
     document_ids: Sequence[int] | None  # None: of all
+    table: str = "lexicon"
+
+    def name_index(self, select: str) -> str:
+        """Name the table of the index in a query."""
+        return select.replace("lexicon", self.table)
 
     def count_matches(self, query: str) -> int:
         """Return the number of slots that match a query."""
         if self.document_ids is None:
-            return self.connection.fetch_value(COUNT_MATCHES, (query,))
+            return self.connection.fetch_value(self.name_index(COUNT_MATCHES), (query,))
         select = f"{COUNT_MATCHES} AND {IN_DOCUMENTS.format(self.connection.in_ids)}"
-        return self.connection.fetch_value(select, (query, self.connection.pack_ids(self.document_ids)))
+        return self.connection.fetch_value(
+            self.name_index(select), (query, self.connection.pack_ids(self.document_ids))
+        )
 
     def rank_slots(self, query: str, limit: int, repeats: int = 1) -> list[ScoredSlot]:
         """Return the best slots that match a query, which has each word ``repeats`` times."""
         if self.document_ids is None:
-            rows = self.connection.fetch_all(SELECT_RANKED, (query, limit))
+            rows = self.connection.fetch_all(self.name_index(SELECT_RANKED), (query, limit))
         else:
             select = SELECT_RANKED_INSIDE.format(self.connection.in_ids)
-            rows = self.connection.fetch_all(select, (query, self.connection.pack_ids(self.document_ids), limit))
+            values = (query, self.connection.pack_ids(self.document_ids), limit)
+            rows = self.connection.fetch_all(self.name_index(select), values)
         return [ScoredSlot(slot_id, score / repeats) for slot_id, score in rows]
 
 
@@ -58,13 +66,14 @@ def search_bm25(
     require_all: bool,
     num_slots: int,
     document_ids: Sequence[int] | None,
+    index: str = "lexicon",
 ) -> list[ScoredSlot]:
     """Rank the slots with any of the words, or with all, by BM25."""
-    words, lexicon = extract_words(text), LexiconSearch(connection, document_ids)
+    words, lexicon = extract_words(text), LexiconSearch(connection, document_ids, index)
     if not words or not num_slots:
         return []
     if not require_all:
-        memory_words = LexiconSearch(connection, None)
+        memory_words = LexiconSearch(connection, None, index)
         words = split_unknown_words(words, lambda word: memory_words.count_matches(build_fts5_query([word])) > 0)
     if require_all or len(words) * num_slots <= MAX_LEADING_SLOTS:
         return lexicon.rank_slots(build_fts5_query(words, require_all=require_all), limit)

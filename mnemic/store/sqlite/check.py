@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from mnemic.store.contract import CheckReport, EmbeddingModel, StoreError
-from mnemic.store.faults import find_row_faults, find_vector_faults
+from mnemic.store.faults import find_question_faults, find_row_faults, find_vector_faults
 from mnemic.store.retrieve.sentence_keys import STORED_DTYPE
 from mnemic.store.sqlite.connection import SQLiteConnection
 from mnemic.text.documents.boxes import BOX_UNITS
@@ -35,6 +35,7 @@ def check_memory(connection: SQLiteConnection, get_model: Callable[[], Embedding
                 )
                 width = f"length(vector) / {STORED_DTYPE.itemsize}.0"
                 faults += find_vector_faults(connection, get_model(), width, "keys")
+                faults += find_question_faults(connection, get_model(), "SELECT id FROM question_lexicon_docsize")
                 faults += find_index_faults(connection) if connection.is_writing else []
     finally:
         connection.check_unchanged()
@@ -52,8 +53,10 @@ def find_file_faults(connection: SQLiteConnection) -> list[str]:
 
 def find_index_faults(connection: SQLiteConnection) -> list[str]:
     """Report whether the full-text index differs from the texts."""
-    try:
-        connection.execute("INSERT INTO lexicon (lexicon, rank) VALUES ('integrity-check', 1)")
-    except StoreError as error:
-        return [f"the full-text index does not agree with the texts: {error}"]
-    return []
+    faults = []
+    for index, name in {"lexicon": "texts", "question_lexicon": "questions"}.items():
+        try:
+            connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
+        except StoreError as error:
+            faults.append(f"the full-text index does not agree with the {name}: {error}")
+    return faults

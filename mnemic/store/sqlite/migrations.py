@@ -18,6 +18,7 @@ COMPATIBILITY_VIEWS = (
     "CREATE TEMP VIEW keys AS SELECT passage, x'' AS keys FROM main.vectors WHERE FALSE",
     "CREATE TEMP VIEW boxes AS SELECT passage, 0 AS number, 0 AS x_min, 0 AS top, 0 AS x_max, 0 AS bottom "
     "FROM main.sentences WHERE FALSE",
+    "CREATE TEMP VIEW questions AS SELECT passage, '' AS text, x'' AS keys FROM main.sentences WHERE FALSE",
 )
 
 

@@ -34,7 +34,7 @@ def insert_passages(
 
 
 def unindex_document(connection: SQLiteConnection, document_id: int) -> None:
-    """Remove the passages of a document from the full-text index, and their vectors.
+    """Remove passages of a document from the indexes, with vectors and questions.
 
     FTS5 needs the same words for a deletion as for the insertion; the view ``words_read`` has them
     as long as the document is active.
@@ -46,6 +46,18 @@ def unindex_document(connection: SQLiteConnection, document_id: int) -> None:
         (document_id,),
     )
     connection.execute(f"DELETE FROM vectors WHERE passage IN {passages}", (document_id,))
+    connection.execute(f"DELETE FROM question_lexicon WHERE rowid IN {passages}", (document_id,))
+    connection.execute(f"DELETE FROM questions WHERE passage IN {passages}", (document_id,))
+
+
+def write_questions(connection: SQLiteConnection, rows: Sequence[tuple[int, str, bytes | None]]) -> None:
+    """Insert or replace the questions of slots, with their packed vectors."""
+    for slot_id, text, packed in rows:
+        connection.execute("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)", (slot_id, text, packed))
+        connection.execute("DELETE FROM question_lexicon WHERE rowid = ?", (slot_id,))
+        if text:
+            words = segment_chinese(text) or text
+            connection.execute("INSERT INTO question_lexicon (rowid, words) VALUES (?, ?)", (slot_id, words))
 
 
 def read_slots(connection: SQLiteConnection, where: str, values: Sequence[Any]) -> list[MemorySlot]:

@@ -32,7 +32,7 @@ for path in paths:
 print(json.dumps([trace.hex() for trace in matches]))
 """
 TEXT_COLUMNS = SHARED_TEXT_COLUMNS | {"passages": ("text", "lower(text)", "words"), "sqlite_master": ("lower(sql)",)}
-VECTOR_COLUMNS = {"vectors": ("vector",), "keys": ("keys",)}
+VECTOR_COLUMNS = {"vectors": ("vector",), "keys": ("keys",), "questions": ("keys",)}
 
 
 def scrub_memory(connection: SQLiteConnection) -> bool:
@@ -43,6 +43,7 @@ def scrub_memory(connection: SQLiteConnection) -> bool:
     """
     run = connection.execute
     run("INSERT INTO lexicon (lexicon) VALUES ('optimize')")
+    run("INSERT INTO question_lexicon (question_lexicon) VALUES ('optimize')")
     run("PRAGMA temp_store = DEFAULT")  # the copy may be larger than the RAM
     run("VACUUM")
     run("PRAGMA temp_store = MEMORY")

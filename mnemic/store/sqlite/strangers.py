@@ -13,7 +13,7 @@ from mnemic.store.sqlite.migrations import SCHEMAS
 
 SELECT_OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 STATISTICS = {("table", f"sqlite_stat{number}", f"sqlite_stat{number}") for number in (1, 3, 4)}  # of ANALYZE
-SHADOW_PREFIX = "lexicon_"  # tables of FTS5, whose SQL may differ between versions of SQLite
+SHADOW_PREFIXES = ("lexicon_", "question_lexicon_")  # tables of FTS5, whose SQL may differ between versions of SQLite
 Objects = dict[tuple[str, str, str], str]  # type, name, table → SQL
 
 
@@ -32,7 +32,7 @@ def make_objects(version: int) -> Objects:
 def normalize_objects(rows: list[tuple[str, str, str, str | None]]) -> Objects:
     """Return objects with their SQL, without white space that says nothing."""
     return {
-        (kind, name, table): "" if name.startswith(SHADOW_PREFIX) else " ".join((sql or "").split())
+        (kind, name, table): "" if name.startswith(SHADOW_PREFIXES) else " ".join((sql or "").split())
         for kind, name, table, sql in rows
     }
 

@@ -9,6 +9,7 @@ lower-cased, case and accents. Offsets quote the original text, whatever the kin
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import count, takewhile
 from pathlib import Path
 
 import tokenizers
@@ -24,6 +25,9 @@ SPECIAL_NAMES = {
     "sep": ("[SEP]", "</s>"),
     "mask": ("[MASK]", "<mask>"),
 }
+
+
+SENTINEL_NAME = "<extra_id_{}>"  # T5's spelling
 
 
 class SubwordTokenizer:
@@ -103,6 +107,12 @@ class SubwordTokenizer:
     def mask(self) -> int:
         """The id of the mask token."""
         return self._role_id("mask")
+
+    @property
+    def sentinels(self) -> list[int]:
+        """The ids of tokens that stand for spans, in order; none in most tokenizers."""
+        names = (SENTINEL_NAME.format(number) for number in count())
+        return [self._ids[name] for name in takewhile(self._ids.__contains__, names)]
 
     def id_of(self, token: str) -> int:
         """Return the id of a piece, spelled as in the vocabulary (``##ing``).

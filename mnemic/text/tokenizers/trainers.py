@@ -1,8 +1,8 @@
 """Train a subword tokenizer on texts: one function per kind, listed in ``TRAINERS``.
 
 The same texts always give the same vocabulary, of at most ``vocab`` tokens, which spells each of
-their characters in any position. ``texts`` are iterated over more than once, so a one-shot iterator
-is first read into memory.
+their characters in any position. ``sentinels`` of them are special tokens that stand for spans, as
+in T5. ``texts`` are iterated over more than once, so a one-shot iterator is first read into memory.
 """
 
 import json
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers.trainers import BpeTrainer, UnigramTrainer, WordPieceTrainer
 
-from mnemic.text.tokenizers.subwords import SPECIAL_NAMES, SubwordTokenizer
+from mnemic.text.tokenizers.subwords import SENTINEL_NAME, SPECIAL_NAMES, SubwordTokenizer
 
 # [PAD] [UNK] [CLS] [SEP] [MASK] are ids 0 to 4
 SPECIAL_TOKENS = [names[0] for names in SPECIAL_NAMES.values()]
@@ -26,7 +26,7 @@ CONTINUATION_PREFIX, END_OF_WORD = ("##", "</w>")  # of a piece inside a word (W
 
 
 def train_wordpiece(
-    texts: Iterable[str], *, vocab: int = 30_000, lowercase: bool = True, coverage: float = 1.0
+    texts: Iterable[str], *, vocab: int = 30_000, lowercase: bool = True, coverage: float = 1.0, sentinels: int = 0
 ) -> SubwordTokenizer:
     """Train a WordPiece tokenizer on BERT's words (Devlin et al. 2019).
 
@@ -44,19 +44,19 @@ def train_wordpiece(
     # A letter that can stand inside a word: no Chinese character can.
     inner_letters = [letter for letter in letters if len(split(normalize(f"a{letter}a"))) == 1]
     continuations = [CONTINUATION_PREFIX + letter for letter in inner_letters]
-    initial_tokens = _initial_tokens(vocab, letters + continuations)
+    initial_tokens = _initial_tokens(vocab - sentinels, letters + continuations)
     trainer = WordPieceTrainer(
-        vocab_size=vocab,
+        vocab_size=vocab - sentinels,
         special_tokens=initial_tokens,
         continuing_subword_prefix=CONTINUATION_PREFIX,
         show_progress=False,
     )
     tokenizer.train_from_iterator(prepared_texts, trainer)
-    return add_bert_template(_edit_json(tokenizer, _unmark_letters))
+    return add_bert_template(_edit_json(tokenizer, _unmark_letters), sentinels)
 
 
 def train_bpe(
-    texts: Iterable[str], *, vocab: int = 30_000, lowercase: bool = False, coverage: float = 1.0
+    texts: Iterable[str], *, vocab: int = 30_000, lowercase: bool = False, coverage: float = 1.0, sentinels: int = 0
 ) -> SubwordTokenizer:
     """Train a tokenizer by byte-pair encoding of characters (Sennrich et al. 2016).
 
@@ -68,30 +68,30 @@ def train_bpe(
     tokenizer.decoder = decoders.BPEDecoder(suffix=END_OF_WORD)
     prepared_texts = _prepare_texts(texts, coverage)
     letters = _list_characters(tokenizer, prepared_texts)
-    initial_tokens = _initial_tokens(vocab, letters + [letter + END_OF_WORD for letter in letters])
+    initial_tokens = _initial_tokens(vocab - sentinels, letters + [letter + END_OF_WORD for letter in letters])
     trainer = BpeTrainer(
-        vocab_size=vocab, special_tokens=initial_tokens, end_of_word_suffix=END_OF_WORD, show_progress=False
+        vocab_size=vocab - sentinels, special_tokens=initial_tokens, end_of_word_suffix=END_OF_WORD, show_progress=False
     )
     tokenizer.train_from_iterator(prepared_texts, trainer)
-    return add_bert_template(_edit_json(tokenizer, _unmark_letters))
+    return add_bert_template(_edit_json(tokenizer, _unmark_letters), sentinels)
 
 
-def train_byte_bpe(texts: Iterable[str], *, vocab: int = 30_000) -> SubwordTokenizer:
+def train_byte_bpe(texts: Iterable[str], *, vocab: int = 30_000, sentinels: int = 0) -> SubwordTokenizer:
     """Train a lossless tokenizer by byte-pair encoding of UTF-8 bytes (Radford et al. 2019)."""
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    _initial_tokens(vocab, alphabet)
+    _initial_tokens(vocab - sentinels, alphabet)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = BpeTrainer(
-        vocab_size=vocab, special_tokens=SPECIAL_TOKENS, initial_alphabet=alphabet, show_progress=False
+        vocab_size=vocab - sentinels, special_tokens=SPECIAL_TOKENS, initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator(_prepare_texts(texts), trainer)
-    return add_bert_template(tokenizer)
+    return add_bert_template(tokenizer, sentinels)
 
 
 def train_unigram(
-    texts: Iterable[str], *, vocab: int = 30_000, lowercase: bool = False, coverage: float = 1.0
+    texts: Iterable[str], *, vocab: int = 30_000, lowercase: bool = False, coverage: float = 1.0, sentinels: int = 0
 ) -> SubwordTokenizer:
     """Train a unigram language model tokenizer (Kudo 2018).
 
@@ -103,12 +103,12 @@ def train_unigram(
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation()])
     tokenizer.decoder = decoders.Metaspace()
     prepared_texts = _prepare_texts(texts, coverage)
-    _initial_tokens(vocab, _list_characters(tokenizer, prepared_texts))
+    _initial_tokens(vocab - sentinels, _list_characters(tokenizer, prepared_texts))
     trainer = UnigramTrainer(
-        vocab_size=vocab, special_tokens=SPECIAL_TOKENS, unk_token=SPECIAL_TOKENS[1], show_progress=False
+        vocab_size=vocab - sentinels, special_tokens=SPECIAL_TOKENS, unk_token=SPECIAL_TOKENS[1], show_progress=False
     )
     tokenizer.train_from_iterator(prepared_texts, trainer)
-    return add_bert_template(_edit_json(tokenizer, _make_scores_deterministic))
+    return add_bert_template(_edit_json(tokenizer, _make_scores_deterministic), sentinels)
 
 
 TRAINERS = {"wordpiece": train_wordpiece, "bpe": train_bpe, "byte-bpe": train_byte_bpe, "unigram": train_unigram}
@@ -185,8 +185,10 @@ def _make_normalizer(form: normalizers.Normalizer, lowercase: bool) -> normalize
     return normalizers.Sequence([normalizers.Lowercase(), form]) if lowercase else form
 
 
-def add_bert_template(tokenizer: Tokenizer) -> SubwordTokenizer:
-    """Add BERT's template, [CLS] a [SEP] b [SEP], and wrap the tokenizer."""
+def add_bert_template(tokenizer: Tokenizer, sentinels: int = 0) -> SubwordTokenizer:
+    """Add BERT's template, [CLS] a [SEP] b [SEP], and sentinels, and wrap the tokenizer."""
+    names = [SENTINEL_NAME.format(number) for number in range(sentinels)]
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in names])
     cls, sep = SPECIAL_TOKENS[2], SPECIAL_TOKENS[3]
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{cls} $A {sep}",

@@ -1,0 +1,1 @@
+"""The table of sequence-to-sequence pre-training: noises, and what they are good for."""
