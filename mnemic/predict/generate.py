@@ -5,7 +5,7 @@
 also for those of subwords (data ``corpus``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,6 +17,7 @@ from mnemic.data.seq2seq.batches import Seq2SeqDataset, make_seq2seq_dataset
 from mnemic.data.seq2seq.dataset import require_subwords
 from mnemic.data.text_tasks.examples import LabeledExample
 from mnemic.encode import RecurrentOutput
+from mnemic.encode.seq2seq.sessions import DecodingSession
 from mnemic.encode.stacks import KeyValueCache
 from mnemic.models.evaluating import evaluating
 from mnemic.predict.methods import check_method
@@ -24,26 +25,52 @@ from mnemic.predict.perplexity import compute_word_losses, summarize_losses
 from mnemic.predict.results import GeneratedText, TextPerplexity
 from mnemic.predict.text_tasks import check_texts
 from mnemic.recipe import ConfigError, build
-from mnemic.respond.generate import MINUS_INFINITY, SearchOptions, sample_texts, search_texts
+from mnemic.respond.generate import (
+    MINUS_INFINITY,
+    GeneratedTexts,
+    SamplingOptions,
+    SearchOptions,
+    draw_texts,
+    sample_texts,
+    search_texts,
+)
 from mnemic.text import SubwordTokenizer, WordTokenizer
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
+NO_OPTIONS: Mapping[str, Any] = {}
 TEXTS_PER_BATCH = 256  # changes memory use, not results
 
 
-def generate_answers(checkpoint: "Checkpoint", texts: Sequence[str], *, num_beams: int = 1) -> list[GeneratedText]:
-    """Generate an answer to each text, greedily or by beam search with ``num_beams`` beams."""
+def generate_answers(
+    checkpoint: "Checkpoint",
+    texts: Sequence[str],
+    *,
+    num_beams: int = 1,
+    options: Mapping[str, Any] = NO_OPTIONS,
+    sampling: SamplingOptions = SamplingOptions(),  # noqa: B008, a value
+    seed: int = 0,
+) -> list[GeneratedText]:
+    """Generate an answer to each text, greedily, by beam search or by sampling.
+
+    ``options`` are those of ``SearchOptions`` by name. With a ``sampling`` that is not the default
+    one, texts are drawn, with a generator for each, of the same ``seed``.
+    """
     check_method(checkpoint, "generate")
     examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
     tokenizer, max_tokens = require_subwords(checkpoint.tokenizer), checkpoint.sizes["max_length"]
     dataset = make_seq2seq_dataset(examples, tokenizer, max_tokens, checkpoint.recipe["data"].get("start", "cls"))
     device_dataset = dataset.to(checkpoint.network.device)
+    options = {"num_beams": num_beams, **options}
+    if sampling != SamplingOptions():
+        if options["num_beams"] != 1:
+            raise ConfigError("sampling draws one text: leave num_beams out, or temperature, top_k and top_p")
+        candidates_by_text = draw_candidates(checkpoint.network, device_dataset, options, sampling, seed)
+    else:
+        candidates_by_text = generate_candidates(checkpoint.network, device_dataset, **options)
     results = []
-    for candidates, (seen, total) in zip(
-        generate_candidates(checkpoint.network, device_dataset, num_beams), dataset.token_counts.tolist()
-    ):
+    for candidates, (seen, total) in zip(candidates_by_text, dataset.token_counts.tolist()):
         ranked = tuple(candidates)
         results.append(GeneratedText(*ranked[0], ranked, seen, total))
     return results
@@ -117,22 +144,62 @@ def measure_perplexity(checkpoint: "Checkpoint", texts: Sequence[str]) -> list[T
 
 
 @torch.no_grad()
-def generate_candidates(network: nn.Module, dataset: Seq2SeqDataset, num_beams: int) -> list[list[tuple[str, float]]]:
-    """Generate texts for each source by beam search: (text, log-probability), best first."""
+def generate_candidates(
+    network: nn.Module, dataset: Seq2SeqDataset, num_beams: int = 1, **options: Any
+) -> list[list[tuple[str, float]]]:
+    """Generate texts for each source by beam search: (text, log-probability), best first.
+
+    ``options`` are those of ``SearchOptions``, by name.
+    """
+    search = make_search_options(network, dataset, {"num_beams": num_beams, **options})
     with evaluating(network):
         candidates = []
-        respond: Any = network.respond
         for rows in torch.arange(len(dataset), device=dataset.device).split(TEXTS_PER_BATCH) if len(dataset) else ():
-            inputs = dataset.source_inputs(rows)
-            states = network.encode(inputs.tokens, inputs.mask)  # type: ignore[operator]
-            start = torch.full_like(rows, dataset.start_id)
-            options = SearchOptions(dataset.tokenizer.sep, respond.max_length, num_beams)
-            sequences = search_texts(respond.start_session(states, inputs.mask, options), start, options)
-            for beam_ids, beam_scores in zip(sequences.tokens.tolist(), sequences.log_probabilities.tolist()):
-                candidates.append(
-                    [(dataset.tokenizer.decode(token_ids), score) for token_ids, score in zip(beam_ids, beam_scores)]
-                )
+            session, start_ids = start_sources(network, dataset, rows, search)
+            candidates += decode_candidates(dataset, search_texts(session, start_ids, search))
     return candidates
+
+
+@torch.no_grad()
+def draw_candidates(
+    network: nn.Module, dataset: Seq2SeqDataset, options: Mapping[str, Any], sampling: SamplingOptions, seed: int
+) -> list[list[tuple[str, float]]]:
+    """Sample a text for each source, with a generator of its own."""
+    search = make_search_options(network, dataset, options)
+    with evaluating(network):
+        candidates = []
+        for rows in torch.arange(len(dataset), device=dataset.device).split(1) if len(dataset) else ():
+            session, start_ids = start_sources(network, dataset, rows, search)
+            generator = torch.Generator(device=dataset.device).manual_seed(seed)
+            candidates += decode_candidates(dataset, draw_texts(session, start_ids, search, sampling, generator))
+    return candidates
+
+
+def make_search_options(network: Any, dataset: Seq2SeqDataset, options: Mapping[str, Any]) -> SearchOptions:
+    """Complete search options by the end token and the longest possible text."""
+    longest: int = network.respond.max_length
+    max_tokens = options.get("max_tokens") or longest
+    if max_tokens > longest:
+        raise ConfigError(f"max_tokens is from 1 to {longest}, for this network, not {max_tokens}")
+    return SearchOptions(dataset.tokenizer.sep, **{**options, "max_tokens": max_tokens})
+
+
+def start_sources(
+    network: Any, dataset: Seq2SeqDataset, rows: Tensor, options: SearchOptions
+) -> tuple[DecodingSession, Tensor]:
+    """Encode sources and start to generate; return the first tokens, too."""
+    inputs = dataset.source_inputs(rows)
+    states = network.encode(inputs.tokens, inputs.mask)
+    session = network.respond.start_session(states, inputs.mask, options)
+    return session, torch.full_like(rows, dataset.start_id)
+
+
+def decode_candidates(dataset: Seq2SeqDataset, texts: GeneratedTexts) -> list[list[tuple[str, float]]]:
+    """Decode the generated texts of each source, with their log-probabilities."""
+    return [
+        [(dataset.tokenizer.decode(token_ids), score) for token_ids, score in zip(beam_ids, beam_scores)]
+        for beam_ids, beam_scores in zip(texts.tokens.tolist(), texts.log_probabilities.tolist())
+    ]
 
 
 @torch.no_grad()

@@ -16,6 +16,7 @@ from mnemic.predict.memory_state import State
 from mnemic.predict.methods import METHODS, MethodError, describe_missing, methods_of
 from mnemic.predict.text_tasks import TextOrPair, build_window_options
 from mnemic.recipe import Recipe, join_words
+from mnemic.respond.generate import SamplingOptions
 from mnemic.text import Tokenizer
 from mnemic.text.windows import Truncation
 
@@ -179,9 +180,29 @@ class Model:
         options = build_window_options(self.checkpoint, overlap, truncation)
         return text_tasks.embed_texts(self.checkpoint, texts, options, with_sentences=sentences)
 
-    def generate(self, texts: Sequence[str], *, num_beams: int = 1) -> list[results.GeneratedText]:
-        """Generate the answer to each text, greedily or by beam search."""
-        return generate.generate_answers(self.checkpoint, texts, num_beams=num_beams)
+    def generate(
+        self,
+        texts: Sequence[str],
+        *,
+        num_beams: int = 1,
+        length_penalty: float = 0.0,
+        min_tokens: int = 0,
+        max_tokens: int = 0,
+        no_repeat_ngrams: int = 0,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+    ) -> list[results.GeneratedText]:
+        """Generate the answer to each text, greedily, by beam search or by sampling.
+
+        The first options are those of ``mnemic.respond.generate.SearchOptions``; ``max_tokens`` 0
+        is all that the network can say. One of ``temperature``, ``top_k`` and ``top_p`` samples.
+        """
+        options = {"num_beams": num_beams, "length_penalty": length_penalty, "min_tokens": min_tokens}
+        options |= {"max_tokens": max_tokens, "no_repeat_ngrams": no_repeat_ngrams}
+        sampling = SamplingOptions(temperature, top_k, top_p)
+        return generate.generate_answers(self.checkpoint, texts, options=options, sampling=sampling, seed=seed)
 
     def complete(
         self,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mnemic.respond.sessions import DecodingSession, DecodingStep, StepSession
+from mnemic.encode.seq2seq.sessions import DecodingSession, DecodingStep, StepSession
 
 MINUS_INFINITY = float("-inf")
 
@@ -131,10 +131,10 @@ def start_beams(starts: Tensor, end_id: int) -> Beams:
 def extend_beams(
     beams: Beams, logits: Tensor, starts: Tensor, options: SearchOptions, number: int
 ) -> tuple[Beams, Tensor]:
-    """Extend texts by one token, the step ``number``; return the best, and which each goes on from.
+    """Extend texts by one token; return the best, and the beams they go on from.
 
-    The best of all beams are among the best of each. A text that has ended goes on with the end
-    token, at no cost.
+    ``number`` is that of the step. The best of all beams are among the best of each. A text that
+    has ended goes on with the end token, at no cost.
     """
     token_logs = forbid_tokens(logits.log_softmax(-1), beams.tokens, starts, options, number)  # b w v
     count = min(options.num_beams, token_logs.shape[-1])

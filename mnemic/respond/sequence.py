@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.embeddings import Embeddings
+from mnemic.encode.seq2seq.sessions import DecodingSession, SlotSession, StepSession
 from mnemic.encode.stacks import DECODERS, KeyValueCache
 from mnemic.encode.stacks.decoding import IncrementalDecoder, can_decode_in_slots
 from mnemic.recipe import build
 from mnemic.respond.contract import Response
 from mnemic.respond.generate import SearchOptions
 from mnemic.respond.next_token import check_tied_width
-from mnemic.respond.sessions import DecodingSession, SlotSession, StepSession
 
 DEFAULT_EMBEDDINGS: Mapping[str, Any] = {
     "kind": "sum", "positions": {"kind": "sinusoidal"}, "scale": True, "norm": False,

@@ -58,7 +58,7 @@ def list_seq2seq_settings(recipe: Recipe, folder: Path) -> dict[str, Any] | None
 
 
 def join_body(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the spec of an encoder–decoder with the parts of a model that answers with texts."""
+    """Return the spec of an encoder–decoder with the parts of a model."""
     respond, encode = model["respond"], {**model["encode"], "kind": "encoder-decoder"}
     for key, name, default in (
         ("decoder_embeddings", "embeddings", DEFAULT_EMBEDDINGS),

@@ -142,6 +142,27 @@ def test_asking_from_python(quick_one: Model) -> None:
         quick_one.classify(["a"])
 
 
+def test_how_words_are_chosen(quick_one: Model) -> None:
+    """Bounds, repetition and chance, from Python; samples are of the seed, text by text."""
+    texts = ["the third of march nineteen eighty four", "may the twenty first two thousand and seven"]
+    short = quick_one.generate(texts, max_tokens=3, num_beams=2)
+    assert all(len(quick_one.tokenizer.encode(answer.text, special=False).ids) <= 3 for answer in short)
+    long = quick_one.generate(texts, min_tokens=20, max_tokens=20, no_repeat_ngrams=1)
+    ids = quick_one.tokenizer.encode(long[0].text, special=False).ids
+    assert len(long[0].text) > len(quick_one.generate(texts)[0].text)
+    assert len(set(ids)) > 10
+    drawn = [quick_one.generate(texts, temperature=2.0, top_p=0.95, seed=seed) for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert quick_one.generate(texts[1:], temperature=2.0, top_p=0.95) == drawn[0][1:]
+    assert [answer.text for answer in quick_one.generate(texts, top_k=1)] == [
+        answer.text for answer in quick_one.generate(texts)
+    ]
+    with pytest.raises(ConfigError, match="sampling draws one text"):
+        quick_one.generate(texts, num_beams=2, top_k=3)
+    with pytest.raises(ConfigError, match="max_tokens is from 1 to 64"):
+        quick_one.generate(texts, max_tokens=65)
+
+
 def test_greedy_speech_is_what_the_whole_pass_would_say(quick_one: Model) -> None:
     """The slow twin: read everything anew for each word."""
     dataset = GeneratedDates(test_size=5).dataset("test", quick_one.tokenizer)

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from mnemic.encode.seq2seq.sessions import SlotSession, StepSession
 from mnemic.encode.stacks.decoding import IncrementalDecoder, can_decode_in_slots
 from mnemic.models import TextModel, WindowBatch, build_model
 from mnemic.respond.generate import GeneratedTexts, SamplingOptions, SearchOptions, draw_texts, search_texts
-from mnemic.respond.sessions import SlotSession, StepSession
 
 VOCAB, START, END = 12, 3, 4
 END_BIAS = {"post-norm, full": 0.0, "pre-norm, full": -2.0, "t5": 2.0}  # so that texts end at different steps

@@ -1,1 +1,1 @@
-"""Encoders of sequence-to-sequence networks."""
+"""Encoders of sequence-to-sequence networks, and sessions of generation."""

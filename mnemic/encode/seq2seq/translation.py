@@ -18,7 +18,7 @@ DEFAULT_SOURCE: Mapping[str, Any] = {}
 
 
 class TranslationEncoder(TransformerEncoder):
-    """Read a foreign language by a small encoder, whose states are words to a pre-trained one.
+    """Read a foreign language by a small encoder before a pre-trained one.
 
     Lewis et al. 2020, section 3.4. ``source`` has the ``embeddings`` and the ``stack`` of the small
     encoder, ``new`` of the network. Its states take the place of the pre-trained encoder's word

@@ -1,4 +1,4 @@
-"""Run a decoder step by step, for several beams of each source, without work on padding.
+"""Run a decoder step by step for several beams, without work on padding.
 
 Shapes: b sources, w beams, s positions of a source, t real tokens of all sources, n slots, d width,
 h heads, c channels of one head.
@@ -34,7 +34,7 @@ class SourceGroup(NamedTuple):
 
 
 class IncrementalDecoder:
-    """The layers of a ``DecoderStack`` over a source, one token of each beam at a time.
+    """Run a ``DecoderStack`` over sources, one token of each beam at a time.
 
     The states are those of the stack with its cache; what differs is the work. Keys and values of a
     new token are written into slots that are allocated once. A beam that goes on from another one

@@ -17,6 +17,7 @@ BASELINE = "full"  # the row that the others are compared with
 NO_ENCODER = "encoder"  # key of the reason why a row has no encoder
 DEFAULT_DECODER = "transformer"
 EXCEPTIONS = {
+    "query-layer": "a full attention whose last layer asks by position, for language models alone",
     "masked": "its queries are the masked positions alone, so it is no layer of an encoder by itself",
     "two-stream": "a stack whose attention is of kind transformer-xl, which is a row",
 }
