@@ -16,7 +16,7 @@ def looks_at_pictures(model: Mapping[str, Any]) -> bool:
 
 
 def build_picture_network(model: Mapping[str, Any], context: dict[str, Any]) -> PictureNetwork:
-    """Build a network of an encoder of pictures, a memory of regions or none, and a response."""
+    """Build a network that encodes pictures, with a memory of regions or none."""
     encode = build(PICTURE_ENCODERS, model["encode"], **context)
     response, kind = kind_of(RESPONSES, model["respond"]), kind_name(model["respond"])
     if response.source != "picture" and not response.pools_text:
