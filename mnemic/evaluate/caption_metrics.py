@@ -57,7 +57,7 @@ def measure_right_captions(network: Any, dataset: SceneDataset) -> dict[str, flo
 
 
 def sum_gaze(weights: Tensor, batch: CaptionBatch, boxes: Tensor, grid: Sequence[int]) -> dict[str, Tensor]:
-    """Sum the gaze (b m s) on regions that named objects touch; boxes are b o 4."""
+    """Sum the gaze (b m s) on regions that named objects (b o 4) touch."""
     touches = overlap_areas(boxes, grid_boxes(*grid).to(boxes)) > 0  # b o s
     is_named = batch.objects >= 0  # b m
     rows = torch.arange(len(touches), device=touches.device).unsqueeze(1)

@@ -12,7 +12,8 @@ from mnemic.respond import RESPONSES
 
 def looks_at_pictures(model: Mapping[str, Any]) -> bool:
     """Whether the encoder of a recipe's ``[model]`` is one of pictures."""
-    return isinstance(model["encode"], Mapping) and kind_name(model["encode"]) in PICTURE_ENCODERS
+    encode = model.get("encode")
+    return isinstance(encode, Mapping) and kind_name(encode) in PICTURE_ENCODERS
 
 
 def build_picture_network(model: Mapping[str, Any], context: dict[str, Any]) -> PictureNetwork:

@@ -35,7 +35,7 @@ class WrittenCaptions(NamedTuple):
 
 
 def caption_pictures(checkpoint: "Checkpoint", pictures: Any, *, num_beams: int = 1) -> list[PictureCaption]:
-    """Describe pictures: an array of bytes, n y x c, or a tensor, n c y x."""
+    """Describe pictures: bytes n y x c, or a tensor n c y x."""
     check_method(checkpoint, "caption")
     network, tokenizer, sizes = checkpoint.network, checkpoint.tokenizer, checkpoint.sizes
     tensor = to_tensor(pictures, sizes["channels"], sizes["side"]).to(network.device)

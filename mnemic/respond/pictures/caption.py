@@ -49,7 +49,7 @@ class CaptionDecoder(Response):
     def forward(
         self, memory: Any, slots: Any, states: Tensor, mask: Tensor, words: Tensor, uniforms: Tensor | None = None
     ) -> tuple[Tensor, Reading]:
-        """Score the word after each of ``words`` (b m): b m v, with the gaze of each.
+        """Score the word after each of ``words`` (b m), with the gaze of each.
 
         ``uniforms`` b 1+m: a coin of the picture, then a draw per word.
         """
@@ -66,7 +66,7 @@ class CaptionDecoder(Response):
         return torch.stack([logits for logits, _ in steps], 1), gaze
 
     def start(self, states: Tensor, mask: Tensor, slots: Any) -> CaptionState:
-        """Compute the state before the first word from the mean region (b n d, mask b n)."""
+        """Compute the state before the first word from the mean region (b n d)."""
         weights = mask.unsqueeze(-1).to(states.dtype)
         mean = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
         return CaptionState(self.init_hidden(mean).tanh(), self.init_cell(mean).tanh(), slots)
