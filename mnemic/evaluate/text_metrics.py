@@ -13,9 +13,11 @@ from torch import Tensor, nn
 from mnemic.data.corpora import CorpusDataset
 from mnemic.data.language_modeling.copies import CopyDataset
 from mnemic.data.multi_task.batches import MultiTaskDataset
+from mnemic.data.pictures.digits import PictureClassDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
+from mnemic.evaluate.caption_metrics import compute_caption_metrics
 from mnemic.evaluate.curves import average_precision, roc_auc
 from mnemic.evaluate.generation_metrics import EXACT, EXACT_BEAMS, compute_generation_metrics
 from mnemic.evaluate.intervals import bound_best, wilson_interval
@@ -250,6 +252,15 @@ def compute_copy_metrics(network: nn.Module, dataset: CopyDataset) -> Metrics:
     }
 
 
+@torch.no_grad()
+def compute_picture_accuracy(network: nn.Module, dataset: PictureClassDataset) -> Metrics:
+    """Compute the share of pictures whose class is right."""
+    with evaluating(network):
+        rows = torch.arange(len(dataset), device=dataset.device)
+        classes = [network(dataset.batch(batch).inputs).logits.argmax(-1) for batch in rows.split(TOKENS_PER_BATCH)]
+    return {"accuracy": float((torch.cat(classes) == dataset.targets).double().mean())}
+
+
 # By the name that a response has for them.
 CORPUS_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "denoising": compute_denoising_metrics,
@@ -264,6 +275,7 @@ CORRUPTIONS: dict[str, Callable[[Any], MaskedBatch]] = {
 }
 # By the name that a dataset has for its metrics.
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+    "captions": compute_caption_metrics,
     "masked": compute_corpus_metrics,
     "perplexity": compute_perplexity,
     "seq2seq": compute_generation_metrics,
@@ -274,6 +286,7 @@ FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "copies": compute_copy_metrics,
     "numbers": compute_regression_metrics,
     "multi-task": compute_multi_task_metrics,
+    "picture-classes": compute_picture_accuracy,
     "tags": compute_entity_metrics,
 }
 ANSWER_METRICS: dict[str, Callable[[Sequence[SpanPrediction]], Metrics]] = {
@@ -284,6 +297,7 @@ ANSWER_METRICS: dict[str, Callable[[Sequence[SpanPrediction]], Metrics]] = {
 SHARES: dict[str, tuple[str, ...]] = {
     "classes": ("accuracy",),
     "copies": ("whole texts",),
+    "picture-classes": ("accuracy",),
     "seq2seq": (EXACT, EXACT_BEAMS),
     "spans": ("f1", "exact", "no answer"),
     "retrieval": ("f1", "exact", *RECALL_NAMES),

@@ -11,7 +11,7 @@ import torch
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, load_checkpoint
 from mnemic.checkpoint.seq2seq_folder import is_seq2seq_folder, load_seq2seq
 from mnemic.encode.precision import Precision, prepare_for_inference
-from mnemic.predict import generate, long_text, results, story, text_tasks
+from mnemic.predict import captions, generate, long_text, results, story, text_tasks
 from mnemic.predict.memory_state import State
 from mnemic.predict.methods import METHODS, MethodError, describe_missing, methods_of
 from mnemic.predict.text_tasks import TextOrPair, build_window_options
@@ -203,6 +203,14 @@ class Model:
         options |= {"max_tokens": max_tokens, "no_repeat_ngrams": no_repeat_ngrams}
         sampling = SamplingOptions(temperature, top_k, top_p)
         return generate.generate_answers(self.checkpoint, texts, options=options, sampling=sampling, seed=seed)
+
+    def caption(self, pictures: Any, *, num_beams: int = 1) -> list[results.PictureCaption]:
+        """Describe pictures, with the gaze of each word.
+
+        ``pictures`` is an array of bytes (n, height, width, colors) or a tensor from 0 to 1 (n,
+        colors, height, width).
+        """
+        return captions.caption_pictures(self.checkpoint, pictures, num_beams=num_beams)
 
     def complete(
         self,

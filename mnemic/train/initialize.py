@@ -39,6 +39,7 @@ from mnemic.recipe import (
     select_kinds,
 )
 from mnemic.respond import RESPONSES
+from mnemic.train.check_pictures import check_pictures
 from mnemic.train.freeze import find_parts
 from mnemic.train.phases import Phase
 from mnemic.train.sampler import make_generator
@@ -210,6 +211,7 @@ def check_kinds(recipe: Recipe) -> None:
     model, data = recipe["model"], recipe["data"]
     data_kind, name = kind_of(DATASETS, data), kind_name(data)
     has_memory, has_segments = "memory" in model, "segments" in model
+    check_pictures(model, data)
     objectives = [merge_recipes(recipe, phase)["objective"] for phase in recipe.get("phases") or [{}]]
     for objective in objectives:
         check_layout(objective, data)
@@ -226,7 +228,7 @@ def check_kinds(recipe: Recipe) -> None:
     check_memory_length(model, data)
     if has_segments:
         check_segment_windows(data)
-    elif (data_kind.response is not None) == has_memory:
+    elif data_kind.layout != "pictures" and (data_kind.response is not None) == has_memory:
         raise ConfigError(
             f"data of kind {name!r} is read in windows, without a memory: leave model.memory out"
             if has_memory
