@@ -10,6 +10,8 @@ from mnemic.data.language_modeling.copies import GeneratedCopies
 from mnemic.data.language_modeling.dataset import LanguageModelFiles
 from mnemic.data.long_context.articles import LongArticles
 from mnemic.data.long_context.dataset import LongDocuments, LongRecall, LongStories
+from mnemic.data.pictures.dataset import GeneratedScenes
+from mnemic.data.pictures.digits import DigitPictures
 from mnemic.data.seq2seq.dataset import GeneratedDates, Seq2SeqFiles
 from mnemic.data.text_tasks.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
 from mnemic.data.text_tasks.questions import QuestionArticles, QuestionFiles
@@ -34,6 +36,8 @@ DATASETS: dict[str, type[Any]] = {
     "matches": MatchFiles,
     "language-modeling": LanguageModelFiles,
     "copies": GeneratedCopies,
+    "digits": DigitPictures,
+    "scenes": GeneratedScenes,
     "seq2seq": Seq2SeqFiles,
     "dates": GeneratedDates,
     "long-stories": LongStories,

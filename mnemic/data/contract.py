@@ -20,7 +20,7 @@ from mnemic.recipe import ConfigError
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 MAX_EXAMPLES = 2_000_000  # that are generated for one split; 1 to 3 kB each
-Layout = Literal["stories", "windows", "segments", "tokens", "sequences"]  # of a batch
+Layout = Literal["stories", "windows", "segments", "tokens", "sequences", "pictures"]  # of a batch
 Names = tuple[str, ...]
 Sizes = dict[str, Any]  # sizes a model is built from (vocab, max_length, …): integers, or lists
 DatasetT = TypeVar("DatasetT")

@@ -12,6 +12,7 @@ from mnemic.models.measure import check_memory as check_memory
 from mnemic.models.memory_network import MemoryNetwork as MemoryNetwork
 from mnemic.models.memory_network import ModelOutput as ModelOutput
 from mnemic.models.memory_network import StoryInputs as StoryInputs
+from mnemic.models.picture_inputs import PictureInputs as PictureInputs
 from mnemic.models.replaced_token_model import ReplacedTokenModel as ReplacedTokenModel
 from mnemic.models.stream import StreamMemory as StreamMemory
 from mnemic.models.text_model import PackedBatch as PackedBatch

@@ -1,0 +1,1 @@
+"""Pictures: generated scenes with captions, questions and boxes; handwritten digits."""
