@@ -12,10 +12,12 @@ from torch import Tensor, nn
 
 from mnemic.data.corpora import CorpusDataset
 from mnemic.data.language_modeling.copies import CopyDataset
+from mnemic.data.pictures.digits import PictureClassDataset
 from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
+from mnemic.evaluate.caption_metrics import compute_caption_metrics
 from mnemic.evaluate.intervals import bound_best, wilson_interval
 from mnemic.evaluate.pretraining_metrics import compute_next_token_metrics, compute_replaced_token_metrics
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
@@ -211,6 +213,15 @@ def compute_copy_metrics(network: nn.Module, dataset: CopyDataset) -> Metrics:
     }
 
 
+@torch.no_grad()
+def compute_picture_accuracy(network: nn.Module, dataset: PictureClassDataset) -> Metrics:
+    """Compute the share of pictures whose class is right."""
+    with evaluating(network):
+        rows = torch.arange(len(dataset), device=dataset.device)
+        classes = [network(dataset.batch(batch).inputs).logits.argmax(-1) for batch in rows.split(TOKENS_PER_BATCH)]
+    return {"accuracy": float((torch.cat(classes) == dataset.targets).double().mean())}
+
+
 # By the name that a response has for them.
 CORPUS_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "masked": compute_masked_token_metrics,
@@ -224,6 +235,7 @@ CORRUPTIONS: dict[str, Callable[[Any], MaskedBatch]] = {
 }
 # By the name that a dataset has for its metrics.
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+    "captions": compute_caption_metrics,
     "masked": compute_corpus_metrics,
     "perplexity": compute_perplexity,
     "views": compute_view_metrics,
@@ -232,6 +244,7 @@ FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "classes": compute_classification_metrics,
     "copies": compute_copy_metrics,
     "numbers": compute_regression_metrics,
+    "picture-classes": compute_picture_accuracy,
     "seq2seq": compute_generation_metrics,
     "tags": compute_entity_metrics,
 }
@@ -243,6 +256,7 @@ ANSWER_METRICS: dict[str, Callable[[Sequence[SpanPrediction]], Metrics]] = {
 SHARES: dict[str, tuple[str, ...]] = {
     "classes": ("accuracy",),
     "copies": ("whole texts",),
+    "picture-classes": ("accuracy",),
     "seq2seq": ("exact", f"exact, {NUM_BEAMS} beams"),
     "spans": ("f1", "exact", "no answer"),
     "retrieval": ("f1", "exact", *RECALL_NAMES),

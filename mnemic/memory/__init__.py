@@ -10,6 +10,7 @@ from mnemic.memory.entnet import EntNet
 from mnemic.memory.kv_memnn import KeyValueMemory
 from mnemic.memory.memn2n import MemN2N
 from mnemic.memory.memnn import MemNN
+from mnemic.memory.regions import RegionMemory, SampledRegionMemory
 from mnemic.memory.selective import SelectiveMemory
 from mnemic.memory.wmn import WMN
 
@@ -24,5 +25,7 @@ MEMORIES: dict[str, type[Any]] = {
     "key-value": KeyValueMemory,
     "memn2n": MemN2N,
     "memnn": MemNN,
+    "regions": RegionMemory,
+    "sampled-regions": SampledRegionMemory,
     "wmn": WMN,
 }

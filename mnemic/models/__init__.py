@@ -13,6 +13,8 @@ from mnemic.models.memory_network import MemoryNetwork as MemoryNetwork
 from mnemic.models.memory_network import ModelOutput as ModelOutput
 from mnemic.models.memory_network import StoryInputs as StoryInputs
 from mnemic.models.picture_inputs import PictureInputs as PictureInputs
+from mnemic.models.picture_network import PictureNetwork as PictureNetwork
+from mnemic.models.picture_network import PictureOutput as PictureOutput
 from mnemic.models.replaced_token_model import ReplacedTokenModel as ReplacedTokenModel
 from mnemic.models.stream import StreamMemory as StreamMemory
 from mnemic.models.text_model import PackedBatch as PackedBatch

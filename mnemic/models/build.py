@@ -10,6 +10,7 @@ from mnemic.encode import ENCODERS, FUSIONS
 from mnemic.encode.masked_layer import MaskedLayer
 from mnemic.encode.segmenter import SEGMENTERS
 from mnemic.memory import MEMORIES
+from mnemic.models.build_pictures import build_picture_network, looks_at_pictures
 from mnemic.models.evaluating import evaluating
 from mnemic.models.measure import build_on_meta, check_memory
 from mnemic.models.memory_network import MemoryNetwork
@@ -34,7 +35,8 @@ def build_model(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
     """Build the network that a recipe's ``[model]`` describes.
 
     A ``MemoryNetwork``, or without ``memory`` a ``TextModel``; with ``segments`` a
-    ``SegmentModel``, or, if it answers with classes, tags or spans, a ``SegmentTextModel``.
+    ``SegmentModel``, or, if it answers with classes, tags or spans, a ``SegmentTextModel``. With an
+    encoder of pictures it is a ``PictureNetwork``.
     ``sizes`` are facts of the data, such as the size of the vocabulary.
 
     >>> recipe = mnemic.load_recipe("entnet", ["model.width=50"])
@@ -46,6 +48,8 @@ def build_model(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
     """
     check_model(model)
     context = {"width": model["width"], **sizes}
+    if looks_at_pictures(model):
+        return build_picture_network(model, context)
     if "segments" in model:
         return build_segment_model(model, context)
     return build_memory_network(model, context) if "memory" in model else build_text_model(model, context)

@@ -7,6 +7,7 @@ from mnemic.objectives.answer import AnswerLoss
 from mnemic.objectives.answers import AnswersLoss
 from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
 from mnemic.objectives.both_directions import BothDirectionsLoss
+from mnemic.objectives.captions import CaptionLoss, SampledCaptionLoss
 from mnemic.objectives.class_and_next_token import ClassAndNextTokenLoss
 from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
@@ -34,6 +35,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answer+gates": AnswerAndGatesLoss,
     "bert-mass": BertMassLoss,
     "both-directions": BothDirectionsLoss,
+    "captions": CaptionLoss,
     "classes": ClassLoss,
     "classes+next-token": ClassAndNextTokenLoss,
     "contrast": ContrastLoss,
@@ -51,6 +53,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "ranking": RankingLoss,
     "replaced": ReplacedTokenLoss,
     "retrieve-and-read": RetrieveAndReadLoss,
+    "sampled-captions": SampledCaptionLoss,
     "segment-next-token": NextWordLoss,
     "spans": SpanLoss,
     "tags": TagLoss,

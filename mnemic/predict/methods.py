@@ -8,7 +8,7 @@ from mnemic.recipe import ConfigError, join_words, kind_of
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
-METHODS = ("answer", "ask", "ask_story", "classify", "complete", "embed", "generate", "load_state",
+METHODS = ("answer", "ask", "ask_story", "caption", "classify", "complete", "embed", "generate", "load_state",
            "perplexity", "rate", "remember", "rerank", "tag")  # fmt: skip
 HINTS = {  # what a network answers questions about, by one of its methods
     "ask_story": ": it answers questions about stories (`mnemic story ask`)",

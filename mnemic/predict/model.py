@@ -9,7 +9,7 @@ import torch
 
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, load_checkpoint
 from mnemic.encode.precision import Precision
-from mnemic.predict import generate, long_text, results, story, text_tasks
+from mnemic.predict import captions, generate, long_text, results, story, text_tasks
 from mnemic.predict.memory_state import State
 from mnemic.predict.methods import METHODS, MethodError, describe_missing, methods_of
 from mnemic.predict.text_tasks import TextOrPair, build_window_options
@@ -174,6 +174,14 @@ class Model:
     def generate(self, texts: Sequence[str], *, num_beams: int = 1) -> list[results.GeneratedText]:
         """Generate the answer to each text, greedily or by beam search."""
         return generate.generate_answers(self.checkpoint, texts, num_beams=num_beams)
+
+    def caption(self, pictures: Any, *, num_beams: int = 1) -> list[results.PictureCaption]:
+        """Describe pictures, with the gaze of each word.
+
+        ``pictures`` is an array of bytes (n, height, width, colors) or a tensor from 0 to 1 (n,
+        colors, height, width).
+        """
+        return captions.caption_pictures(self.checkpoint, pictures, num_beams=num_beams)
 
     def complete(
         self,

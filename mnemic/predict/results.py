@@ -209,3 +209,26 @@ class TextEmbeddings:
     seen: tuple[int, ...]
     total: tuple[int, ...]
     keys: tuple[Tensor, ...] = ()  # s d per text: of its sentences, if requested
+
+
+@dataclass(frozen=True)
+class WordGaze:
+    """A word of a caption, and how much of each region was read for it."""
+
+    word: str
+    weights: tuple[tuple[float, ...], ...]  # rows and columns of the grid of regions; they add up to 1
+
+    @property
+    def region(self) -> tuple[int, int]:
+        """The row and column of the region with the largest weight."""
+        best = max(range(len(self.weights)), key=lambda row: max(self.weights[row]))
+        return best, self.weights[best].index(max(self.weights[best]))
+
+
+@dataclass(frozen=True)
+class PictureCaption:
+    """A caption of a picture, with the gaze of each word."""
+
+    text: str
+    log_probability: float  # of the caption with its end
+    gaze: tuple[WordGaze, ...]  # empty for a network that reads no regions

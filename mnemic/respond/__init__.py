@@ -5,6 +5,8 @@ from typing import Any
 from mnemic.respond.both_directions import BothDirectionsHead
 from mnemic.respond.classes import ClassHead
 from mnemic.respond.next_token import NextTokenHead
+from mnemic.respond.pictures.caption import CaptionDecoder
+from mnemic.respond.pictures.log_bilinear import BiasedLogBilinear, FactoredLogBilinear, LogBilinear
 from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining.masked import PretrainingHeads
 from mnemic.respond.pretraining.permuted import PermutedHead
@@ -23,11 +25,15 @@ from mnemic.respond.words import MultiWordHead
 
 RESPONSES: dict[str, type[Any]] = {
     "both-directions": BothDirectionsHead,
+    "caption": CaptionDecoder,
     "classes": ClassHead,
     "word-decoder": GRUWordHead,
     "word-joint": JointWordHead,
+    "lbl": LogBilinear,
     "masked": PretrainingHeads,
     "word-match": MatchWordHead,
+    "mlbl-b": BiasedLogBilinear,
+    "mlbl-f": FactoredLogBilinear,
     "next-token": NextTokenHead,
     "permuted": PermutedHead,
     "predictor": Predictor,

@@ -11,7 +11,8 @@ class Response(nn.Module):
     Contract: ``forward(query, reading, states, mask) → logits``.
     """
 
-    source: Literal["memory", "text", "carried memory"] = "memory"  # what answers come from
+    source: Literal["memory", "text", "carried memory", "picture"] = "memory"  # what answers come from
+    reads_regions = False  # of a picture, from a memory, once per word
     reads_segments = False  # windows of a text may be read in turn, with a memory
     pools_text = False  # one answer per text, not one per token
     needs_causal = False  # it predicts words that the encoder must not have read

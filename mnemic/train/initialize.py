@@ -21,9 +21,11 @@ from mnemic.data.knowledge.dataset import KnowledgeFolder
 from mnemic.encode import ENCODERS
 from mnemic.encode.huggingface.read import CONFIG_FILE, load_encoder
 from mnemic.encode.huggingface.shape import encoder_options, shape_from_config
+from mnemic.encode.pictures import PICTURE_ENCODERS
 from mnemic.files import read_json
 from mnemic.memory import MEMORIES
 from mnemic.models import build_model, build_on_meta, check_memory
+from mnemic.models.build_pictures import looks_at_pictures
 from mnemic.objectives import OBJECTIVES
 from mnemic.recipe import (
     ConfigError,
@@ -199,6 +201,7 @@ def check_kinds(recipe: Recipe) -> None:
     model, data = recipe["model"], recipe["data"]
     data_kind, name = kind_of(DATASETS, data), kind_name(data)
     has_memory, has_segments = "memory" in model, "segments" in model
+    check_pictures(model, data)
     objectives = [merge_recipes(recipe, phase)["objective"] for phase in recipe.get("phases") or [{}]]
     for objective in objectives:
         check_layout(objective, data)
@@ -215,7 +218,7 @@ def check_kinds(recipe: Recipe) -> None:
     check_memory_length(model, data)
     if has_segments:
         check_segment_windows(data)
-    elif (data_kind.response is not None) == has_memory:
+    elif data_kind.layout != "pictures" and (data_kind.response is not None) == has_memory:
         raise ConfigError(
             f"data of kind {name!r} is read in windows, without a memory: leave model.memory out"
             if has_memory
@@ -225,6 +228,16 @@ def check_kinds(recipe: Recipe) -> None:
         check_response(model["respond"], data)
         for objective in objectives:
             check_objective(objective, data)
+
+
+def check_pictures(model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    """Raise an error unless data of pictures meets an encoder of pictures."""
+    if (kind_of(DATASETS, data).layout == "pictures") != looks_at_pictures(model):
+        raise ConfigError(
+            f"data of kind {join_words(select_kinds(DATASETS, layout='pictures'))} and an encoder of kind "
+            f"{join_words(PICTURE_ENCODERS)} need each other; here data.kind is {kind_name(data)!r} and "
+            f"model.encode.kind {kind_name(model['encode'])!r}"
+        )
 
 
 def check_response(respond: Mapping[str, Any], data: Mapping[str, Any]) -> None:

@@ -54,8 +54,8 @@ def format_percent(error: float | None) -> str:
 
 
 def format_metric(name: str, value: float) -> str:
-    """Format a metric: percent with one decimal, losses with three."""
-    return f"{value:.3f}" if name == "loss" else f"{value:.1f}"
+    """Format a metric: percent with one decimal, losses and small perplexities with three."""
+    return f"{value:.3f}" if name == "loss" or (name == "perplexity" and value < 10) else f"{value:.1f}"
 
 
 def format_duration(seconds: float) -> str:

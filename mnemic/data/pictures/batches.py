@@ -58,6 +58,11 @@ class SceneDataset(TensorDataset):
         return len(self.pictures)
 
     @property
+    def token_counts(self) -> Tensor:
+        """Return the words read and the words of each caption, e 2: the same numbers."""
+        return self.lengths.unsqueeze(1).expand(-1, 2)
+
+    @property
     def end_id(self) -> int:
         """The word before and after each caption."""
         return self.tokenizer.id_of(END)

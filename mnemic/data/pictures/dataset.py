@@ -9,7 +9,7 @@ from mnemic.data.language_modeling.batches import END
 from mnemic.data.pictures.batches import SceneDataset, make_scene_dataset
 from mnemic.data.pictures.captions import MAX_WORDS
 from mnemic.data.pictures.questions import QUESTION_WORDS
-from mnemic.data.pictures.scenes import COLORS, SHAPES, SIZES, Pairs, Scene, generate_scenes
+from mnemic.data.pictures.scenes import COLORS, SHAPES, SIDE, SIZES, Pairs, Scene, generate_scenes
 from mnemic.text import Tokenizer, WordTokenizer
 
 CAPTION_WORDS = ("a", "above", "left", "of")
@@ -48,7 +48,7 @@ class GeneratedScenes(SceneSource):
     """
 
     response: ClassVar[str] = "caption"
-    objectives: ClassVar[Names] = ("next-token",)
+    objectives: ClassVar[Names] = ("captions", "sampled-captions", "next-token")
     suggestions: ClassVar[Names] = ("evaluate {run}", "predict --model {run}")
     count: int = 10_000
     validation_size: int = 500
@@ -60,7 +60,13 @@ class GeneratedScenes(SceneSource):
         """Generate all splits."""
         tokenizer = make_scene_tokenizer()
         train, validation, test = (self.dataset(split, tokenizer) for split in SPLITS)
-        return LoadedData(tokenizer, {"vocab": len(tokenizer), "max_length": MAX_WORDS + 1}, train, validation, test)
+        return LoadedData(
+            tokenizer,
+            {"vocab": len(tokenizer), "max_length": MAX_WORDS + 1, "channels": 3, "side": SIDE},
+            train,
+            validation,
+            test,
+        )
 
     def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> SceneDataset:
         """Generate and encode one split."""

@@ -27,6 +27,7 @@ class PictureClassBatch(NamedTuple):
 
     inputs: PictureInputs
     targets: Tensor  # b, class numbers
+    owner: Tensor  # b, the number of each picture in the batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +49,17 @@ class PictureClassDataset(TensorDataset):
         """Return the length of each example: all pictures have one size."""
         return torch.ones_like(self.targets)
 
+    @property
+    def token_counts(self) -> Tensor:
+        """Return the pictures read and the pictures of each example, e 2: one."""
+        return self.lengths.unsqueeze(1).expand(-1, 2)
+
     def batch(
         self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> PictureClassBatch:
         """Return the pictures ``rows`` (b)."""
-        return PictureClassBatch(PictureInputs(self.pictures[rows], uniforms=uniforms), self.targets[rows])
+        owner = torch.arange(len(rows), device=rows.device)
+        return PictureClassBatch(PictureInputs(self.pictures[rows], uniforms=uniforms), self.targets[rows], owner)
 
 
 @dataclass(frozen=True, kw_only=True)

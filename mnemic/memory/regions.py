@@ -1,0 +1,111 @@
+"""A memory whose slots are regions of a picture, read once per word: the gaze.
+
+Show, Attend and Tell (Xu et al. 2015, arXiv:1502.03044), with soft and with hard attention.
+
+Shapes: b batch, n regions, m queries, s slots, t tables of a slot (2), d width.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.memory.append import AppendMemory, Slots
+from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels, Written
+from mnemic.recipe import ConfigError
+
+CONTENT, KEY = 0, 1  # the tables of a slot
+COIN, DRAW = 0, 1  # the uniform random numbers of a sampled read
+CAPTION = "How much of each {item} was read for the word; a column adds up to 1."
+
+
+class RegionMemory(AppendMemory):
+    """Append regions with their keys; read their mean, weighted by the gaze (soft attention).
+
+    ``e_i = wᵀ tanh(W_a a_i + W_h h)`` and ``α = softmax(e)`` (equations 4 and 5) for a region a_i
+    and a query h, the decoder's state; what is found is ``ẑ = Σ α_i a_i`` (equation 13).
+    """
+
+    holds_regions = True
+    labels = ReadLabels("gaze", CAPTION)
+
+    def __init__(self, width: int, *, slots: int = 64) -> None:
+        super().__init__()
+        if slots < 1:
+            raise ConfigError(f"model.memory.slots is at least 1, not {slots}")
+        self.num_slots = slots
+        self.key = nn.Linear(width, width)
+        self.query = nn.Linear(width, width, bias=False)
+        self.out = nn.Linear(width, 1, bias=False)
+
+    def empty(self, batch: int, like: Tensor) -> Slots:
+        """Make a state with no slots, for regions like ``like`` (b n 1 d)."""
+        return super().empty(batch, like.expand(-1, -1, KEY + 1, -1))
+
+    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
+        """Append regions (b n 1 d) with their keys, which are computed once per picture."""
+        return super().write(state, torch.cat([states, self.key(states)], 2), mask)
+
+    def read(
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
+    ) -> Reading:
+        """Read with ``query`` (b m 1 d); a soft read needs nothing else."""
+        scores = self.score(state, query)
+        weights = scores.softmax(-1) * state.mask.unsqueeze(1)  # b m s; an empty memory gives zeros
+        return self.collect(state, weights, scores)
+
+    def score(self, state: Slots, query: Tensor) -> Tensor:
+        """Score each region for each query (b m 1 d): b m s."""
+        keys = state.states[:, None, :, KEY]  # b 1 s d
+        scores: Tensor = self.out((keys + self.query(query)).tanh()).squeeze(-1)
+        return scores.masked_fill(~state.mask.unsqueeze(1), MASKED_SCORE)
+
+    def collect(self, state: Slots, weights: Tensor, scores: Tensor) -> Reading:
+        """Return what weights (b m s) find, with one hop and one head."""
+        return Reading(weights @ state.states[:, :, CONTENT], weights[:, None, None], scores[:, None, None])
+
+
+class SampledRegionMemory(RegionMemory):
+    """Append regions; read a single one (hard attention).
+
+    In training it is drawn from α (equation 8), and with the probability ``expectation`` a picture
+    is read softly instead (section 4.1 of the paper: ½). ``uniforms`` (b 2) decide: a coin of the
+    picture, and the draw of the word. Otherwise it is the most likely region, as in the authors'
+    code. ``Reading.weights`` are 1 for the region that was read, or α; ``scores`` make α.
+
+    Where we differ: gradients also flow through the expectation where it was read; the authors'
+    code treats it as another sample.
+    """
+
+    num_uniforms = 2
+    labels = ReadLabels("gaze", "Which {item} was read for the word; a column adds up to 1.")
+
+    def __init__(self, width: int, *, slots: int = 64, expectation: float = 0.5) -> None:
+        super().__init__(width, slots=slots)
+        if not 0 <= expectation <= 1:
+            raise ConfigError(f"model.memory.expectation is a share from 0 to 1, not {expectation}")
+        self.expectation = expectation
+
+    def read(
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
+    ) -> Reading:
+        """Read one slot per query (b m 1 d): that of the teacher, a random or the best one."""
+        scores = self.score(state, query)
+        shares = scores.softmax(-1) * state.mask.unsqueeze(1)  # b m s
+        if not shares.shape[-1]:
+            return self.collect(state, shares, scores)
+        slots = shares.argmax(-1)  # b m
+        is_sampled = uniforms is not None and self.training
+        if uniforms is not None and is_sampled:
+            slots = draw_slots(shares.detach(), uniforms[:, DRAW, None])
+        if teacher_slots is not None:
+            slots = torch.where(teacher_slots[..., 0] >= 0, teacher_slots[..., 0], slots)
+        weights = nn.functional.one_hot(slots, shares.shape[-1]).to(shares.dtype) * state.mask.unsqueeze(1)
+        if uniforms is not None and is_sampled:
+            weights = torch.where((uniforms[:, COIN] < self.expectation)[:, None, None], shares, weights)
+        return self.collect(state, weights, scores)
+
+
+def draw_slots(shares: Tensor, uniforms: Tensor) -> Tensor:
+    """Draw a slot from shares (b m s) by inverse distribution function: b m."""
+    bounds = shares.cumsum(-1)
+    # Scaled by the sum, so that a number just below 1 is not beyond the last slot with a share.
+    return (bounds <= uniforms.unsqueeze(-1) * bounds[..., -1:]).sum(-1).clamp(max=shares.shape[-1] - 1)

@@ -1,0 +1,1 @@
+"""Responses that say what is in a picture: decoders of captions."""

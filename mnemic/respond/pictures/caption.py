@@ -1,0 +1,89 @@
+"""The decoder of Show, Attend and Tell: an LSTM that looks at a picture once per word.
+
+Shapes: b pictures, n regions, m words, s slots, r random numbers, d width, v vocabulary.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.memory import Reading
+from mnemic.respond.contract import Response
+
+
+class CaptionState(NamedTuple):
+    """The state of the decoder after some words, with the memory that it reads."""
+
+    hidden: Tensor  # b d
+    cell: Tensor  # b d
+    slots: Any  # the memory's state
+
+
+class CaptionDecoder(Response):
+    """Write a caption word by word, each after a look at the picture (Xu et al. 2015).
+
+    ``h_t = LSTM([E y_{t-1}; β_t ẑ_t], h_{t-1})`` (equations 1 to 3), where ẑ_t is what the memory
+    finds with h_{t-1} and the gate ``β_t = σ(f_β(h_{t-1}))`` says how much to look (section 4.2.1;
+    without ``gate`` it is 1); ``p(y_t) ∝ exp(L_o(E y_{t-1} + L_h h_t + L_z β_t ẑ_t))``
+    (equation 7). The first state is computed from the mean of the regions by two one-layer
+    networks.
+    """
+
+    source = "picture"
+    reads_regions = True
+    methods = ("caption",)
+
+    def __init__(self, width: int, vocab: int, max_length: int, *, gate: bool = True, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.max_length = max_length  # words of a caption, the end included
+        self.words = nn.Embedding(vocab, width)
+        self.cell = nn.LSTMCell(2 * width, width)
+        self.init_hidden, self.init_cell = nn.Linear(width, width), nn.Linear(width, width)
+        self.gate = nn.Linear(width, 1) if gate else None
+        self.from_hidden = nn.Linear(width, width, bias=False)
+        self.from_found = nn.Linear(width, width, bias=False)
+        self.out = nn.Linear(width, vocab)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, memory: Any, slots: Any, states: Tensor, mask: Tensor, words: Tensor, uniforms: Tensor | None = None
+    ) -> tuple[Tensor, Reading]:
+        """Score the word after each of ``words`` (b m): b m v, with the gaze of each.
+
+        ``uniforms`` b 1+m: a coin of the picture, then a draw per word.
+        """
+        state, steps = self.start(states, mask, slots), []
+        for number, last_words in enumerate(words.unbind(1)):
+            numbers = None if uniforms is None else uniforms[:, [0, 1 + number]]
+            logits, state, reading = self.step(memory, last_words, state, numbers)
+            steps.append((logits, reading))
+        gaze = Reading(
+            torch.cat([reading.found for _, reading in steps], 1),
+            torch.cat([reading.weights for _, reading in steps], 3),  # b 1 1 m s
+            torch.cat([reading.scores for _, reading in steps], 3),
+        )
+        return torch.stack([logits for logits, _ in steps], 1), gaze
+
+    def start(self, states: Tensor, mask: Tensor, slots: Any) -> CaptionState:
+        """Compute the state before the first word from the mean region (b n d, mask b n)."""
+        weights = mask.unsqueeze(-1).to(states.dtype)
+        mean = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
+        return CaptionState(self.init_hidden(mean).tanh(), self.init_cell(mean).tanh(), slots)
+
+    def step(
+        self, memory: Any, last_words: Tensor, state: CaptionState, uniforms: Tensor | None = None
+    ) -> tuple[Tensor, CaptionState, Reading]:
+        """Look once, then score the next word after ``last_words`` (b): b v, state and gaze."""
+        reading: Reading = memory.read(state.slots, state.hidden[:, None, None], uniforms=uniforms)
+        found = reading.found[:, 0]  # b d
+        if self.gate is not None:
+            found = self.gate(state.hidden).sigmoid() * found
+        embedded = self.words(last_words)
+        hidden, cell = self.cell(torch.cat([embedded, found], 1), (state.hidden, state.cell))
+        return self.score(embedded, hidden, found), CaptionState(hidden, cell, state.slots), reading
+
+    def score(self, embedded: Tensor, hidden: Tensor, found: Tensor) -> Tensor:
+        """Score all words (b v) from the last word, the state and what was seen (b d each)."""
+        logits: Tensor = self.out(self.dropout(embedded + self.from_hidden(hidden) + self.from_found(found)))
+        return logits
