@@ -21,6 +21,8 @@ from mnemic.evaluate.caption_metrics import compute_caption_metrics
 from mnemic.evaluate.intervals import bound_best, wilson_interval
 from mnemic.evaluate.pretraining_metrics import compute_next_token_metrics, compute_replaced_token_metrics
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
+from mnemic.evaluate.pictures.alignment import compute_alignment_metrics
+from mnemic.evaluate.pictures.tasks import compute_task_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
 from mnemic.objectives.pretraining.masked import MaskedBatch, mask_batch, masked_token_loss
@@ -235,6 +237,8 @@ CORRUPTIONS: dict[str, Callable[[Any], MaskedBatch]] = {
 }
 # By the name that a dataset has for its metrics.
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+    "alignment": compute_alignment_metrics,
+    "tasks": compute_task_metrics,
     "captions": compute_caption_metrics,
     "masked": compute_corpus_metrics,
     "perplexity": compute_perplexity,

@@ -39,7 +39,9 @@ class RepMLPEncoder(nn.Module):
         check_repeats(depth=depth)
         rows = count_rows(side, patch, "patch", patch)
         self.width, self.grid, self.num_regions = width, (rows, rows), rows * rows
-        self.embed = nn.Sequential(nn.Conv2d(channels, width, patch, patch, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+        self.embed = nn.Sequential(
+            nn.Conv2d(channels, width, patch, patch, bias=False), nn.BatchNorm2d(width), nn.ReLU()
+        )
         self.blocks = nn.ModuleList(
             RepMLPBottleneck(
                 width,

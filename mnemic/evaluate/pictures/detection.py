@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mnemic.objectives.pictures.boxes import measure_overlap
-from mnemic.objectives.pictures.detection import Boxes, Detections
+from mnemic.respond.pictures.detections import Boxes, Detections
 
 THRESHOLDS = tuple(0.5 + 0.05 * step for step in range(10))  # of the overlap, as COCO's
 NUM_RECALLS = 101  # at which COCO reads the precision, from 0 to 1

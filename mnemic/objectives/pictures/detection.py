@@ -3,31 +3,15 @@
 Shapes: b pictures, q predicted boxes, o boxes of a picture, c classes, k matched pairs.
 """
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
 
 from mnemic.objectives.pictures.boxes import BoxPairs, match_boxes, measure_overlap
+from mnemic.respond.pictures.detections import Boxes, Detections
 
 # Weights of the matching costs and losses, as in DETR's table of hyperparameters.
 CLASS_COST, DISTANCE_WEIGHT, OVERLAP_WEIGHT = 1.0, 5.0, 2.0
 NOTHING_WEIGHT = 0.1  # of predictions that match no box, which are most
-
-
-class Boxes(NamedTuple):
-    """The boxes of pictures, with their classes."""
-
-    boxes: Tensor  # b o 4: center, width and height, as shares of the picture
-    classes: Tensor  # b o
-    mask: Tensor  # b o, False: no box
-
-
-class Detections(NamedTuple):
-    """What a network predicts: as many boxes for each picture, most of them for nothing."""
-
-    class_logits: Tensor  # b q c+1, the last column is for no box
-    boxes: Tensor  # b q 4, from 0 to 1
 
 
 def compute_detection_loss(detections: Detections, targets: Boxes) -> Tensor:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from mnemic.evaluate.pictures.detection import compute_average_precision, interpolate_precision
-from mnemic.objectives.pictures.detection import Boxes, Detections
+from mnemic.respond.pictures.detections import Boxes, Detections
 
 NUM_CLASSES = 2
 PLACES = torch.tensor([[0.25, 0.25, 0.2, 0.2], [0.75, 0.25, 0.2, 0.2], [0.25, 0.75, 0.2, 0.2]])

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from mnemic.objectives.pictures.boxes import match_boxes, measure_overlap
-from mnemic.objectives.pictures.detection import Boxes, Detections, compute_costs, compute_detection_loss
+from mnemic.objectives.pictures.detection import compute_costs, compute_detection_loss
+from mnemic.respond.pictures.detections import Boxes, Detections
 
 GRID = 40  # cells of a side of the picture that overlaps are counted on
 
