@@ -19,10 +19,10 @@ from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
 from mnemic.evaluate.caption_metrics import compute_caption_metrics
 from mnemic.evaluate.intervals import bound_best, wilson_interval
-from mnemic.evaluate.pretraining_metrics import compute_next_token_metrics, compute_replaced_token_metrics
-from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.evaluate.pictures.alignment import compute_alignment_metrics
 from mnemic.evaluate.pictures.tasks import compute_task_metrics
+from mnemic.evaluate.pretraining_metrics import compute_next_token_metrics, compute_replaced_token_metrics
+from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
 from mnemic.objectives.pretraining.masked import MaskedBatch, mask_batch, masked_token_loss

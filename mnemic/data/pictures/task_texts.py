@@ -5,7 +5,7 @@ Shapes: t texts, e scenes, m words of the longest.
 
 from collections.abc import Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -60,7 +60,7 @@ def list_readings(scene: Scene, random: Random) -> list[TaskText]:
 
 
 def change_scene(scene: Scene, random: Random) -> Scene:
-    """Change an attribute of an object, or exchange one of two objects, so that the caption changes.
+    """Change an attribute of an object, or exchange those of two, so that the caption changes.
 
     No pair of color and shape comes about that is held out: it would give the caption away.
     """
@@ -69,7 +69,7 @@ def change_scene(scene: Scene, random: Random) -> Scene:
         name, values = random.choice([("shape", SHAPES), ("color", COLORS), ("size", SIZES)])
         items = list(scene)
         index = random.randrange(len(items))
-        new_values = {index: random.choice(values)}
+        new_values: dict[int, Any] = {index: random.choice(values)}
         if len(items) > 1 and random.random() < EXCHANGE_SHARE:
             index, second = random.sample(range(len(items)), 2)
             new_values = {index: getattr(items[second], name), second: getattr(items[index], name)}

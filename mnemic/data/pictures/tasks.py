@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mnemic.data.batches import TensorDataset
-from mnemic.data.contract import SPLITS, LoadedData, Names, Split
+from mnemic.data.contract import SPLITS, LoadedData, Names, Sizes, Split
 from mnemic.data.pictures.batches import ATTRIBUTES, encode_objects
 from mnemic.data.pictures.dataset import SceneSource, make_scene_tokenizer
 from mnemic.data.pictures.draw import draw_scenes
@@ -28,7 +28,7 @@ SHAPE, COLOR = ATTRIBUTES.index(SHAPES), ATTRIBUTES.index(COLORS)
 TASK_CLASSES = {"detection": len(SHAPES), "questions": len(ANSWERS), "captions": len(TRUTHS), "reading": len(ANSWERS)}
 READS_PICTURES = {"detection", "questions", "captions"}
 MAX_TEXT = 32  # words of a caption with a question, and the task's token
-EQUAL_RATIOS: Mapping[str, float] = {task: 1.0 for task in TASKS}
+EQUAL_RATIOS: Mapping[str, float] = dict.fromkeys(TASKS, 1.0)
 
 
 class TaskBatch(NamedTuple):
@@ -99,10 +99,10 @@ class TaskDataset(TensorDataset):
 class SceneTasks(SceneSource):
     """Four tasks about generated scenes, for one network (as UniT has; Hu and Singh 2021).
 
-    ``detection``: the box, shape and color of each object; ``questions`` about the picture, answered
-    with a word; ``captions``: is this one true?; ``reading``: a caption answers a question, without
-    a picture. Each batch has one task; ``ratios`` says how often each is drawn, 0 for never. The
-    other options are those of ``scenes``.
+    ``detection``: the box, shape and color of each object; ``questions`` about the picture that a
+    word answers; ``captions``: is this one true?; ``reading``: a caption answers a question,
+    without a picture. Each batch has one task; ``ratios`` says how often each is drawn, 0 for
+    never. The other options are those of ``scenes``.
     """
 
     response: ClassVar[str] = "tasks"
@@ -124,7 +124,7 @@ class SceneTasks(SceneSource):
     def load(self) -> LoadedData[TaskDataset]:
         """Generate all splits."""
         tokenizer = make_scene_tokenizer()
-        sizes = {"vocab": len(tokenizer), "max_length": MAX_TEXT, "channels": 3, "side": SIDE}
+        sizes: Sizes = {"vocab": len(tokenizer), "max_length": MAX_TEXT, "channels": 3, "side": SIDE}
         sizes |= {"task_classes": [TASK_CLASSES[task] for task in TASKS], "attributes": len(COLORS)}
         train, validation, test = (self.dataset(split, tokenizer) for split in SPLITS)
         return LoadedData(tokenizer, sizes, train, validation, test)

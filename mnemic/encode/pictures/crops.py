@@ -1,6 +1,7 @@
 """An encoder of pictures by crops: a vector for each of a few regions that overlap.
 
-Shapes: b pictures, c channels, y rows and x columns of pixels, n regions, s side of a crop, d width.
+Shapes: b pictures, c channels, y rows and x columns of pixels, n regions, s side of a crop,
+d width.
 """
 
 from itertools import product

@@ -43,7 +43,7 @@ class RepMLPLayer(nn.Module):
         # A matrix per group: a convolution over one pixel of c·h·w channels.
         self.mix = nn.Conv1d(num_inputs, num_inputs, 1, groups=groups, bias=merged)
         self.mix_norm = nn.Identity() if merged else nn.BatchNorm1d(num_inputs)
-        self.local = nn.ModuleList(ConvNorm(channels, kernel, groups=groups) for kernel in self.kernels)
+        self.local: Any = nn.ModuleList(ConvNorm(channels, kernel, groups=groups) for kernel in self.kernels)
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix the tiles of maps: b c y x → b c y x."""

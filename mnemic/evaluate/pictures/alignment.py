@@ -41,7 +41,7 @@ def compute_alignment_metrics(network: nn.Module, dataset: AlignmentDataset, bet
         scenes = encode_scenes(network, dataset)
         scores = score_all(network, scenes)
     is_same = scenes.caption_ids == scenes.caption_ids.unsqueeze(1)
-    values = {}
+    values: dict[str, float] = {}
     for name, rows in (("captions", scores), ("pictures", scores.mT)):
         ranks = count_better(rows, is_same)
         values |= {f"{name} r@{top_k}": float((ranks < top_k).double().mean()) for top_k in RANKS}

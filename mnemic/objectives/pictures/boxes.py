@@ -33,9 +33,9 @@ def match_boxes(costs: Tensor, mask: Tensor) -> BoxPairs:
     ``costs`` b q o, ``mask`` b o is False where there is no box. SciPy computes it.
     """
     try:
-        from scipy.optimize import linear_sum_assignment
+        from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
     except ModuleNotFoundError as error:
-        raise ValueError("matching boxes needs SciPy: pip install 'mnemic[pictures]'") from error
+        raise ValueError("matching boxes needs scipy: pip install 'mnemic[vectors]'") from error
     if costs.shape[1] < int(mask.sum(1).max()):
         raise ValueError(f"{costs.shape[1]} predictions do not match {int(mask.sum(1).max())} boxes; set more queries")
     numbers, is_box = costs.detach().cpu().double().nan_to_num().numpy(), mask.cpu().numpy()

@@ -13,10 +13,11 @@ from mnemic.respond.pictures.detections import Boxes, Detections
 
 
 class TaskLoss:
-    """Compute the loss of a batch's task: cross-entropy, or the losses of boxes (Hu and Singh 2021).
+    """Compute the loss of a batch's task: cross-entropy, or the losses of boxes.
 
-    Detection sums the losses of all layers of the decoder (DETR; Carion et al. 2020, section 3.2);
-    attributes are learned for the boxes that the last layer matches.
+    As in UniT (Hu and Singh 2021). Detection sums the losses of all layers of the decoder (DETR;
+    Carion et al. 2020, section 3.2); attributes are learned for the boxes that the last layer
+    matches.
     """
 
     single_process = True  # a step leaves the weights of other tasks without a gradient

@@ -49,8 +49,8 @@ def test_a_box_counts_up_to_the_threshold_of_its_overlap() -> None:
 
 def test_a_picture_finds_no_box_of_another() -> None:
     targets = Boxes(PLACES[:2, None], torch.zeros(2, 1, dtype=torch.long), torch.ones(2, 1, dtype=torch.bool))
-    swapped = predict(PLACES[0, None], [0], [0.9]), predict(PLACES[0, None], [0], [0.8])
-    detections = Detections(*(torch.cat(parts) for parts in zip(*swapped)))
+    first, second = (predict(PLACES[0, None], [0], [score]) for score in (0.9, 0.8))
+    detections = Detections(*(torch.cat(pair) for pair in zip(first[:2], second[:2])))
     assert compute_average_precision(detections, targets, (0.5,)) == pytest.approx(51 / 101)
 
 
