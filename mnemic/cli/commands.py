@@ -10,6 +10,7 @@ from mnemic.cli.networks.negatives import mine_negatives
 from mnemic.cli.tables.attention_table import compare_attentions
 from mnemic.cli.tables.babi_table import rebuild_babi
 from mnemic.cli.tables.domains_table import compare_domains
+from mnemic.cli.tables.pictures_table import compare_pictures
 from mnemic.cli.tables.students_table import compare_students
 from mnemic.cli.tables.vectors_table import compare_vectors
 from mnemic.cli.tables.words_table import compare_language_models
@@ -68,6 +69,7 @@ NETWORK_COMMANDS: Commands = {
     "data show": data.show_story,
     "data sequences": data.prepare_pretraining,
     "data words": data.prepare_words,
+    "data scenes": data.generate_scene_file,
     "data negatives": mine_negatives,
     "data augment": augment.augment,
     "table babi": rebuild_babi,
@@ -76,6 +78,7 @@ NETWORK_COMMANDS: Commands = {
     "table students": compare_students,
     "table attention": compare_attentions,
     "table vectors": compare_vectors,
+    "table pictures": compare_pictures,
 }
 PANELS = {"Your documents": DOCUMENT_COMMANDS, "Networks": NETWORK_COMMANDS}  # of the help
 COMMANDS = DOCUMENT_COMMANDS | NETWORK_COMMANDS

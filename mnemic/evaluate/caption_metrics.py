@@ -1,4 +1,4 @@
-"""Measure captions of scenes: exact ones, perplexity, and how much of the gaze is on the object.
+"""Measure captions of scenes: exact ones, perplexity, and the gaze on objects.
 
 Shapes: b pictures, m words, s regions, o objects, v vocabulary.
 """
@@ -40,7 +40,7 @@ def compute_caption_metrics(network: Any, dataset: SceneDataset) -> dict[str, fl
 
 @torch.no_grad()
 def measure_right_captions(network: Any, dataset: SceneDataset) -> dict[str, float]:
-    """Sum the losses of all words of right captions, and the gaze of those that name objects."""
+    """Sum the losses of right captions, and the gaze of words that name objects."""
     sums: dict[str, float] = {}
     with evaluating(network):
         for rows in torch.arange(len(dataset), device=dataset.device).split(PICTURES_PER_BATCH):
@@ -57,10 +57,10 @@ def measure_right_captions(network: Any, dataset: SceneDataset) -> dict[str, flo
 
 
 def sum_gaze(weights: Tensor, batch: CaptionBatch, boxes: Tensor, grid: Sequence[int]) -> dict[str, Tensor]:
-    """Sum the weights (b m s) on the regions of a grid that the named objects (b o 4) touch."""
+    """Sum the gaze (b m s) on regions that named objects (b o 4) touch."""
     touches = overlap_areas(boxes, grid_boxes(*grid).to(boxes)) > 0  # b o s
     is_named = batch.objects >= 0  # b m
     rows = torch.arange(len(touches), device=touches.device).unsqueeze(1)
-    touched = touches[rows, batch.objects.clamp(min=0)] & is_named.unsqueeze(-1)  # b m s
-    uniform = touched.float().mean(-1)
-    return {"gaze": (weights * touched).sum(), "uniform gaze": uniform.sum(), "named": is_named.sum()}
+    on_object = touches[rows, batch.objects.clamp(min=0)] & is_named.unsqueeze(-1)  # b m s
+    uniform = on_object.float().mean(-1)
+    return {"gaze": (weights * on_object).sum(), "uniform gaze": uniform.sum(), "named": is_named.sum()}

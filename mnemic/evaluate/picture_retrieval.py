@@ -1,6 +1,6 @@
-"""Find pictures by texts and texts by pictures, with a language model (Kiros et al. 2014).
+"""Find pictures by texts and texts by pictures, with a language model.
 
-Section 4 of the paper: C(w|x) is the perplexity of a text w with a picture x.
+Section 4 of Kiros et al. (2014): C(w|x) is the perplexity of a text w with a picture x.
 
 Shapes: k texts, b pictures, m words, d width of a picture's vector, n neighbors.
 """
@@ -46,7 +46,7 @@ def compute_features(network: Any, dataset: SceneDataset) -> Tensor:
 
 @torch.no_grad()
 def score_texts(network: Any, texts: SceneDataset, features: Tensor, mean: Tensor) -> TextScores:
-    """Compute how well each caption of a dataset fits pictures (b d) and the mean picture (d)."""
+    """Compute how well captions fit pictures (b d) and the mean picture (d)."""
     with evaluating(network):
         with_picture = list(iterate_scores(network, texts, features))
         with_mean = list(iterate_scores(network, texts, mean.unsqueeze(0)))
@@ -54,7 +54,7 @@ def score_texts(network: Any, texts: SceneDataset, features: Tensor, mean: Tenso
 
 
 def iterate_scores(network: Any, texts: SceneDataset, features: Tensor) -> Iterator[Tensor]:
-    """Yield log C(w|x) of some captions w with all pictures x (b d) at a time: k b."""
+    """Yield log C(w|x) of a few captions at a time, with all pictures."""
     for rows in torch.arange(len(texts), device=texts.device).split(TEXTS_PER_BATCH):
         batch, num_pictures = texts.batch(rows), len(features)
         earlier_words: Any = batch.inputs.words

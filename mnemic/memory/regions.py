@@ -2,23 +2,22 @@
 
 Show, Attend and Tell (Xu et al. 2015, arXiv:1502.03044), with soft and with hard attention.
 
-Shapes: b batch, n regions, m queries, s slots, t tables of a slot (2), d width.
+Shapes: b batch, n regions, m queries, s slots, d width.
 """
 
 import torch
 from torch import Tensor, nn
 
 from mnemic.memory.append import AppendMemory, Slots
-from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels, Written
+from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels
 from mnemic.recipe import ConfigError
 
-CONTENT, KEY = 0, 1  # the tables of a slot
 COIN, DRAW = 0, 1  # the uniform random numbers of a sampled read
 CAPTION = "How much of each {item} was read for the word; a column adds up to 1."
 
 
 class RegionMemory(AppendMemory):
-    """Append regions with their keys; read their mean, weighted by the gaze (soft attention).
+    """Append regions; read their mean, weighted by the gaze (soft attention).
 
     ``e_i = wᵀ tanh(W_a a_i + W_h h)`` and ``α = softmax(e)`` (equations 4 and 5) for a region a_i
     and a query h, the decoder's state; what is found is ``ẑ = Σ α_i a_i`` (equation 13).
@@ -36,14 +35,6 @@ class RegionMemory(AppendMemory):
         self.query = nn.Linear(width, width, bias=False)
         self.out = nn.Linear(width, 1, bias=False)
 
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots, for regions like ``like`` (b n 1 d)."""
-        return super().empty(batch, like.expand(-1, -1, KEY + 1, -1))
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        """Append regions (b n 1 d) with their keys, which are computed once per picture."""
-        return super().write(state, torch.cat([states, self.key(states)], 2), mask)
-
     def read(
         self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
@@ -54,13 +45,13 @@ class RegionMemory(AppendMemory):
 
     def score(self, state: Slots, query: Tensor) -> Tensor:
         """Score each region for each query (b m 1 d): b m s."""
-        keys = state.states[:, None, :, KEY]  # b 1 s d
+        keys = self.key(state.states[:, None, :, 0])  # b 1 s d
         scores: Tensor = self.out((keys + self.query(query)).tanh()).squeeze(-1)
         return scores.masked_fill(~state.mask.unsqueeze(1), MASKED_SCORE)
 
     def collect(self, state: Slots, weights: Tensor, scores: Tensor) -> Reading:
         """Return what weights (b m s) find, with one hop and one head."""
-        return Reading(weights @ state.states[:, :, CONTENT], weights[:, None, None], scores[:, None, None])
+        return Reading(weights @ state.states[:, :, 0], weights[:, None, None], scores[:, None, None])
 
 
 class SampledRegionMemory(RegionMemory):
@@ -87,7 +78,7 @@ class SampledRegionMemory(RegionMemory):
     def read(
         self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
-        """Read one slot per query (b m 1 d): that of the teacher, a random or the best one."""
+        """Read one slot per query: the teacher's, a random or the best one."""
         scores = self.score(state, query)
         shares = scores.softmax(-1) * state.mask.unsqueeze(1)  # b m s
         if not shares.shape[-1]:

@@ -1,4 +1,4 @@
-"""A network that looks at pictures: regions are slots, and the response reads them word by word.
+"""A network that looks at pictures: regions are slots, read word by word.
 
 Shapes: b pictures, c channels, y rows and x columns of pixels, n regions, m words, s slots,
 d width.
@@ -74,7 +74,7 @@ class PictureNetwork(BaseNetwork):
         return written
 
     def start_decoding(self, states: Tensor) -> tuple[DecodingStep, Any]:
-        """Prepare to generate words about regions (b n d): a decoding step, and its first state."""
+        """Prepare to generate words about regions (b n d): a step and its first state."""
         respond: Any = self.respond
         mask = torch.ones_like(states[..., 0], dtype=torch.bool)
         slots = None if self.memory is None else self.write(states, mask).state

@@ -1,4 +1,4 @@
-"""Losses of captions: soft and hard attention of Show, Attend and Tell (Xu et al. 2015).
+"""Losses of captions, with soft and hard attention (Xu et al. 2015).
 
 Shapes: b pictures, m words, s slots (regions), v vocabulary.
 """
@@ -72,13 +72,13 @@ class SampledCaptionLoss:
 
 
 def score_words(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the log-probability of each target (b m), 0 at padding, and what is a word."""
+    """Return the log-probability of each target, 0 at padding, and a mask."""
     is_word = targets != IGNORE
     log_probs = logits.log_softmax(-1).gather(-1, targets.clamp(min=0).unsqueeze(-1)).squeeze(-1)
     return torch.where(is_word, log_probs, 0.0), is_word
 
 
 def doubly_stochastic_penalty(weights: Tensor, is_word: Tensor) -> Tensor:
-    """Compute ``Σ_i (1 - Σ_t α_ti)²`` per picture (b) from the gaze of each word (b m s)."""
+    """Compute ``Σ_i (1 - Σ_t α_ti)²`` per picture (b) from the gaze (b m s)."""
     totals = (weights * is_word.unsqueeze(-1)).sum(1)  # b s
     return (1 - totals).square().sum(1)

@@ -1,4 +1,4 @@
-"""Write captions of pictures with a trained network, and report where it looked for each word.
+"""Write captions of pictures; report where the network looked for each word.
 
 Shapes: b pictures, m words, s slots (regions), c channels, y rows and x columns of pixels.
 """
@@ -35,7 +35,7 @@ class WrittenCaptions(NamedTuple):
 
 
 def caption_pictures(checkpoint: "Checkpoint", pictures: Any, *, num_beams: int = 1) -> list[PictureCaption]:
-    """Describe each of ``pictures``: an array n y x c of bytes, or a tensor n c y x from 0 to 1."""
+    """Describe pictures: bytes n y x c, or a tensor n c y x."""
     check_method(checkpoint, "caption")
     network, tokenizer, sizes = checkpoint.network, checkpoint.tokenizer, checkpoint.sizes
     tensor = to_tensor(pictures, sizes["channels"], sizes["side"]).to(network.device)
@@ -82,7 +82,7 @@ def build_gaze(words: Sequence[str], weights: Tensor, grid: tuple[int, int]) -> 
 
 
 def to_tensor(pictures: Any, channels: int, side: int) -> Tensor:
-    """Convert pictures to numbers from 0 to 1, n c y x; raise if the network cannot read them."""
+    """Convert pictures to a tensor n c y x, or raise."""
     if isinstance(pictures, numpy.ndarray):
         if pictures.dtype != numpy.uint8 or pictures.ndim not in (3, 4):
             raise ConfigError(

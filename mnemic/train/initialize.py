@@ -21,11 +21,9 @@ from mnemic.data.knowledge.dataset import KnowledgeFolder
 from mnemic.encode import ENCODERS
 from mnemic.encode.huggingface.read import CONFIG_FILE, load_encoder
 from mnemic.encode.huggingface.shape import encoder_options, shape_from_config
-from mnemic.encode.pictures import PICTURE_ENCODERS
 from mnemic.files import read_json
 from mnemic.memory import MEMORIES
 from mnemic.models import build_model, build_on_meta, check_memory
-from mnemic.models.build_pictures import looks_at_pictures
 from mnemic.objectives import OBJECTIVES
 from mnemic.recipe import (
     ConfigError,
@@ -40,6 +38,7 @@ from mnemic.recipe import (
     select_kinds,
 )
 from mnemic.respond import RESPONSES
+from mnemic.train.check_pictures import check_pictures
 from mnemic.train.freeze import find_parts
 from mnemic.train.phases import Phase
 from mnemic.train.sampler import make_generator
@@ -228,16 +227,6 @@ def check_kinds(recipe: Recipe) -> None:
         check_response(model["respond"], data)
         for objective in objectives:
             check_objective(objective, data)
-
-
-def check_pictures(model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-    """Raise an error unless data of pictures meets an encoder of pictures."""
-    if (kind_of(DATASETS, data).layout == "pictures") != looks_at_pictures(model):
-        raise ConfigError(
-            f"data of kind {join_words(select_kinds(DATASETS, layout='pictures'))} and an encoder of kind "
-            f"{join_words(PICTURE_ENCODERS)} need each other; here data.kind is {kind_name(data)!r} and "
-            f"model.encode.kind {kind_name(model['encode'])!r}"
-        )
 
 
 def check_response(respond: Mapping[str, Any], data: Mapping[str, Any]) -> None:

@@ -69,6 +69,8 @@ CASES = {
     ),
     "memnn, knows the hop": Case({"kind": "memnn", "hops": 3, "order": 0.5}, 3, heads=2, appends=True, hard=True),
     "memnn, forgets the useless": Case({"kind": "memnn", "forget": {"kind": "useless"}}, 2, heads=2, hard=True),
+    "regions": Case({"kind": "regions"}, 1, appends=True),
+    "regions, sampled": Case({"kind": "sampled-regions"}, 1, appends=True, hard=True),
     "wmn": Case({"kind": "wmn"}, 4, heads=8, appends=True),
     "wmn, plain": Case(
         {"kind": "wmn", "hops": 1, "heads": 2, "time": False, "free_slots": False, "tanh": False},

@@ -8,7 +8,7 @@ from mnemic.recipe import select_kinds
 from mnemic.respond import RESPONSES
 
 SIZES = {"vocab": 20, "classes": 3, "max_length": 12}
-SOURCES = ("memory", "text", "carried memory")
+SOURCES = ("memory", "text", "carried memory", "picture")
 
 
 def test_every_response_has_one_source() -> None:
@@ -22,6 +22,7 @@ def test_every_response_has_one_source() -> None:
 def test_methods_follow_from_the_source(kind: str) -> None:
     response = RESPONSES[kind]
     expected = {"memory": {"ask_story"}, "carried memory": {"remember", "ask", "load_state"}}
+    expected["picture"] = {"caption"}
     text_methods = {"classify", "rate", "tag", "answer", "rerank", "complete", "perplexity", "generate", "embed"}
     assert set(response.methods) <= expected.get(response.source, text_methods)
     assert response.methods or response.replaces or kind == "masked"  # which only train encoders

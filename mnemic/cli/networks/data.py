@@ -129,6 +129,28 @@ def prepare_words(
     print_text(f"{folder}  {format_bytes(num_bytes)}, a vocabulary of {report['vocab']:,}")
 
 
+def generate_scene_file(
+    path: Annotated[
+        Path, opt.Option("--out FILE", "The .npy file; captions and boxes are in a .jsonl file beside it.")
+    ],
+    count: Annotated[int, opt.Option("--count", "Pictures.", minimum=1)] = 10,
+    split: Annotated[Literal["train", "validation", "test"], opt.Option("--split", "Splits differ.")] = "test",
+    seed: opt.Seed = 0,
+) -> None:
+    """Generate pictures of scenes with captions and boxes.
+
+    Example: mnemic data scenes --out scenes.npy
+    """
+    from mnemic.data.pictures.files import write_scenes
+    from mnemic.data.pictures.scenes import generate_scenes
+
+    if path.suffix != ".npy":
+        raise ConfigError(f"--out takes a file that ends in .npy, not {str(path)!r}")
+    write_scenes(generate_scenes(split, count, seed=seed), path)
+    print_json({"out": str(path), "captions": str(path.with_suffix(".jsonl")), "pictures": count})
+    print_text(f"{path}  {count} pictures; {path.with_suffix('.jsonl')}  their captions and boxes")
+
+
 def show_story(task: Annotated[int, opt.Option("--task", "Task number, 1 to 20.")], seed: opt.Seed = 0) -> None:
     """Print one generated story with its questions, answers and supporting facts.
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
+from mnemic.cli.networks.predict_pictures import predict_pictures
 from mnemic.cli.render.console import print_json_line, print_warnings
+from mnemic.cli.render.plot_story import check_plot_path
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.text_io import STDIN, STDIN_NAME, check_stdin, decode_utf8, read_text
 from mnemic.recipe import kind_of
@@ -32,13 +34,15 @@ LANGUAGE_METHODS = ("complete", "perplexity")
 TAKERS = {  # option → the methods that take it, and why the others do not
     "--overlap": (WINDOW_METHODS, "this network reads each text whole"),
     "--truncation": (WINDOW_METHODS, "this network reads each text whole"),
-    "--beams": (("generate",), "this network samples its words, or writes none"),
+    "--beams": (("generate", "caption"), "this network samples its words, or writes none"),
+    "--plot": (("caption",), "this network looks at no pictures"),
     "--words": (LANGUAGE_METHODS, "this network does not continue texts"),
     "--seed": (LANGUAGE_METHODS, "this network does not continue texts"),
 }
 FILES_HELP = "Files with one text per line, or .jsonl, .tsv or .csv; - or nothing: standard input."
 JSONL_HELP = "Read JSON lines with text, text_a and text_b, or question and text."
 OVERLAP_HELP = "Overlap of the windows of a long text, in tokens."
+PLOT_HELP = "Plot where the network looked in the first picture: .png, .svg or .pdf."
 TRUNCATION_HELP = "How to read a long text: windows, first (only its beginning) or error."
 
 
@@ -55,12 +59,14 @@ def predict(
     num_words: Annotated[int | None, opt.Option("--words", "Continue each text by this many words.", minimum=0)] = None,
     seed: Annotated[int | None, opt.Option("--seed", "Seed of the words of a continuation.", "0")] = None,
     device: opt.Device = "auto",
+    plot: Annotated[Path | None, opt.Option("--plot FILE", PLOT_HELP)] = None,
 ) -> None:
     """Predict classes, numbers, entities or answers for texts, as JSON lines.
 
     Every line reports how many tokens of the text were read; offsets count characters.
 
-    A language model computes the perplexity of each text, or with --words continues it.
+    A language model computes the perplexity of each text, or with --words continues it. A network
+    that looks at pictures describes those of .npy files.
 
     Example: mnemic predict --model runs/bert-classes reviews.txt
 
@@ -69,15 +75,26 @@ def predict(
     from mnemic.data import DATASETS
     from mnemic.data.contract import DataSource
 
+    check_plot_path(plot)
     names = check_stdin(files)
     checkpoint, notes = load_network(model, device)
     print_warnings(*notes)
     method = choose_method(checkpoint, embed, num_words)
-    options = {"--overlap": overlap, "--truncation": truncation, "--beams": beams, "--words": num_words, "--seed": seed}
+    options: dict[str, Any] = {"--plot": plot}
+    options |= {
+        "--overlap": overlap,
+        "--truncation": truncation,
+        "--beams": beams,
+        "--words": num_words,
+        "--seed": seed,
+    }
     for name, value in options.items():
         methods, reason = TAKERS[name]
         if value is not None and method not in methods:
             raise ValueError(f"{reason}: leave out {name}")
+    if method == "caption":
+        predict_pictures(checkpoint, names, beams or 1, plot)
+        return
     kwargs = {"overlap": overlap, "truncation": truncation, "num_beams": beams, "max_words": num_words, "seed": seed}
     kwargs = {name: value for name, value in kwargs.items() if value is not None and method != "perplexity"}
     data_kind = DataSource if embed else kind_of(DATASETS, checkpoint.recipe["data"])  # embeddings are of single texts

@@ -9,6 +9,7 @@ from mnemic.recipe import Recipe, join_words, kind_name, kind_of, parameters_of,
 
 # Arguments that the code that builds a part passes itself, so that a recipe does not set them.
 MODEL_FACTS = {"width", "vocab", "max_length", "tables", "words", "hops", "spelled", "unseen", "classes"}
+MODEL_FACTS |= {"channels", "side", "regions"}  # of pictures
 MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
 SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
 GENERATOR_FACTS = {"encode_spec", "detector"}  # what it is a smaller one of
@@ -25,6 +26,8 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     """List the options of the kinds in ``recipe``: type, default and current value."""
     from mnemic import data, encode, memory, objectives, respond
     from mnemic.encode.masked_layer import MaskedLayer
+    from mnemic.encode.pictures import PICTURE_ENCODERS
+    from mnemic.models.build_pictures import looks_at_pictures
     from mnemic.models.replaced_token_model import TokenGenerator
     from mnemic.models.segment_model import SegmentModel
     from mnemic.models.segment_text_model import SegmentTextModel
@@ -48,6 +51,8 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     # carried from segment to segment, one per token.
     has_slots = "memory" in model and "segments" not in model
     encoders = select_kinds(encode.ENCODERS, reads_texts=has_slots)
+    if looks_at_pictures(model):
+        encoders = PICTURE_ENCODERS
     return [
         build_option_row("model.width", int, model),
         build_option_row("model.init_from", str, model),

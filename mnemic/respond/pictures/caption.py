@@ -1,4 +1,4 @@
-"""The decoder of Show, Attend and Tell: an LSTM that looks at a picture once per word.
+"""The decoder of Show, Attend and Tell: an LSTM that looks once per word.
 
 Shapes: b pictures, n regions, m words, s slots, r random numbers, d width, v vocabulary.
 """
@@ -21,7 +21,7 @@ class CaptionState(NamedTuple):
 
 
 class CaptionDecoder(Response):
-    """Write a caption word by word, each after a look at the picture (Xu et al. 2015).
+    """Write a caption, each word after a look at the picture (Xu et al. 2015).
 
     ``h_t = LSTM([E y_{t-1}; β_t ẑ_t], h_{t-1})`` (equations 1 to 3), where ẑ_t is what the memory
     finds with h_{t-1} and the gate ``β_t = σ(f_β(h_{t-1}))`` says how much to look (section 4.2.1;
@@ -42,14 +42,14 @@ class CaptionDecoder(Response):
         self.init_hidden, self.init_cell = nn.Linear(width, width), nn.Linear(width, width)
         self.gate = nn.Linear(width, 1) if gate else None
         self.from_hidden = nn.Linear(width, width, bias=False)
-        self.from_found = nn.Linear(width, width, bias=False)
+        self.from_context = nn.Linear(width, width, bias=False)
         self.out = nn.Linear(width, vocab)
         self.dropout = nn.Dropout(dropout)
 
     def forward(
         self, memory: Any, slots: Any, states: Tensor, mask: Tensor, words: Tensor, uniforms: Tensor | None = None
     ) -> tuple[Tensor, Reading]:
-        """Score the word after each of ``words`` (b m): b m v, with the gaze of each.
+        """Score the word after each of ``words`` (b m), with the gaze of each.
 
         ``uniforms`` b 1+m: a coin of the picture, then a draw per word.
         """
@@ -66,7 +66,7 @@ class CaptionDecoder(Response):
         return torch.stack([logits for logits, _ in steps], 1), gaze
 
     def start(self, states: Tensor, mask: Tensor, slots: Any) -> CaptionState:
-        """Compute the state before the first word from the mean region (b n d, mask b n)."""
+        """Compute the state before the first word from the mean region (b n d)."""
         weights = mask.unsqueeze(-1).to(states.dtype)
         mean = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
         return CaptionState(self.init_hidden(mean).tanh(), self.init_cell(mean).tanh(), slots)
@@ -76,14 +76,14 @@ class CaptionDecoder(Response):
     ) -> tuple[Tensor, CaptionState, Reading]:
         """Look once, then score the next word after ``last_words`` (b): b v, state and gaze."""
         reading: Reading = memory.read(state.slots, state.hidden[:, None, None], uniforms=uniforms)
-        found = reading.found[:, 0]  # b d
+        context = reading.found[:, 0]  # b d
         if self.gate is not None:
-            found = self.gate(state.hidden).sigmoid() * found
+            context = self.gate(state.hidden).sigmoid() * context
         embedded = self.words(last_words)
-        hidden, cell = self.cell(torch.cat([embedded, found], 1), (state.hidden, state.cell))
-        return self.score(embedded, hidden, found), CaptionState(hidden, cell, state.slots), reading
+        hidden, cell = self.cell(torch.cat([embedded, context], 1), (state.hidden, state.cell))
+        return self.score(embedded, hidden, context), CaptionState(hidden, cell, state.slots), reading
 
-    def score(self, embedded: Tensor, hidden: Tensor, found: Tensor) -> Tensor:
-        """Score all words (b v) from the last word, the state and what was seen (b d each)."""
-        logits: Tensor = self.out(self.dropout(embedded + self.from_hidden(hidden) + self.from_found(found)))
+    def score(self, embedded: Tensor, hidden: Tensor, context: Tensor) -> Tensor:
+        """Score all words from the last word, the state and the context."""
+        logits: Tensor = self.out(self.dropout(embedded + self.from_hidden(hidden) + self.from_context(context)))
         return logits

@@ -43,16 +43,16 @@ class LogBilinear(Response):
         self.bias = nn.Parameter(torch.zeros(vocab))
 
     def forward(self, query: None, reading: None, states: Tensor, mask: Tensor, words: Tensor) -> Tensor:
-        """Score the word after each of ``words`` (b m) about regions (b n d): b m v."""
+        """Score the word after each of ``words`` (b m): b m v."""
         return self.score_texts(words, self.read_features(states))
 
     def score_texts(self, words: Tensor, features: Tensor) -> Tensor:
-        """Score the word after each of ``words`` (b m), given vectors of pictures (b d): b m v."""
+        """Score the word after each of ``words`` (b m) about pictures (b d)."""
         padded = nn.functional.pad(words, (self.context - 1, 0), value=NO_WORD)
         return self.score(padded.unfold(1, self.context, 1), features)
 
     def read_features(self, states: Tensor) -> Tensor:
-        """Compute the vector of a picture from its regions (b n d): here nothing, b 0."""
+        """Compute the vector of a picture from its regions: here an empty one."""
         return states[:, 0, :0]
 
     def score(self, contexts: Tensor, features: Tensor) -> Tensor:
@@ -130,11 +130,11 @@ class FactoredLogBilinear(BiasedLogBilinear):
 
     @torch.no_grad()
     def load_embeddings(self, embeddings: Tensor) -> None:
-        """Factor word vectors (d v) so that E is near them: exact with as many factors as d."""
-        left, values, right = torch.linalg.svd(embeddings, full_matrices=False)
+        """Factor word vectors (d v): E equals them if there are d factors."""
+        columns, values, rows = torch.linalg.svd(embeddings, full_matrices=False)
         rank, roots = min(len(values), len(self.factor_r)), values.sqrt().unsqueeze(1)
-        self.factor_r.zero_()[:rank] = (left.mT * roots)[:rank]
-        self.factor_h.zero_()[:rank] = (right * roots)[:rank]
+        self.factor_r.zero_()[:rank] = (columns.mT * roots)[:rank]
+        self.factor_h.zero_()[:rank] = (rows * roots)[:rank]
 
     @property
     def embeddings(self) -> Tensor:

@@ -1,0 +1,1 @@
+"""The table of networks that look at pictures."""
