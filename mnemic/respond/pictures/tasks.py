@@ -5,6 +5,7 @@ Shapes: b examples, n regions, m words, s states that are read, q queries, d wid
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from math import ceil
 from typing import Any, NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ from mnemic.respond.pictures.detections import Detections
 TASKS = ("detection", "questions", "captions", "reading")  # their numbers
 DETECTION = TASKS.index("detection")
 DEFAULT_LOOK: Mapping[str, Any] = {"kind": "encoder", "norm": "pre", "depth": 2}
+FIRST_SIZE = 0.25  # of a box before training, a share of the picture
 
 
 class TaskLogits(NamedTuple):
@@ -68,7 +70,7 @@ class TaskDecoder(Response):
         self.queries = nn.ParameterList(torch.randn(count, width) * width**-0.5 for count in counts)
         num_decoders = 1 if shared else len(TASKS)
         self.decoders = nn.ModuleList(QueryDecoder(width, depth=depth, heads=heads) for _ in range(num_decoders))
-        self.detect = DetectionHeads(width, task_classes[DETECTION], attributes)
+        self.detect = DetectionHeads(width, task_classes[DETECTION], attributes, queries=queries)
         answered = [task_classes[task] for task in range(len(TASKS)) if task != DETECTION]
         self.answer = nn.ModuleList(
             nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, classes)) for classes in answered
@@ -131,22 +133,38 @@ class QueryDecoder(nn.Module):
 
 
 class DetectionHeads(nn.Module):
-    """Predict a class, a box and an attribute from the state of a query."""
+    """Predict a class, a box and an attribute from the state of a query.
 
-    def __init__(self, width: int, classes: int, attributes: int) -> None:
+    Where we differ: each query has a learned point, from which its box is moved, as in Deformable
+    DETR (Zhu et al. 2021, arXiv:2010.04159): matchings settle in a tenth of the steps or less.
+    """
+
+    def __init__(self, width: int, classes: int, attributes: int, *, queries: int) -> None:
         super().__init__()
         self.classes = nn.Linear(width, classes + 1)
         self.box = nn.Sequential(
             nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 4)
         )
+        nn.init.zeros_(self.box[-1].weight)
+        with torch.no_grad():
+            self.box[-1].bias.copy_(torch.tensor([0.5, 0.5, FIRST_SIZE, FIRST_SIZE]).logit())
+        self.points = nn.Parameter(spread_points(queries).logit())  # q 2
         self.class_vectors = nn.Embedding(classes, width)
         self.attribute = nn.Sequential(nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, attributes))
 
     def forward(self, states: Tensor) -> Detections:
         """Predict classes and boxes: b q d."""
-        return Detections(self.classes(states).float(), self.box(states).float().sigmoid(), states)
+        boxes = self.box(states).float() + nn.functional.pad(self.points, (0, 2))
+        return Detections(self.classes(states).float(), boxes.sigmoid(), states)
 
     def score_attributes(self, states: Tensor, classes: Tensor) -> Tensor:
         """Score the attributes of things of some classes, from their states: k d, k → k a."""
         scores: Tensor = self.attribute(torch.cat([states, self.class_vectors(classes)], -1))
         return scores.float()
+
+
+def spread_points(count: int) -> Tensor:
+    """Spread points evenly in a picture, row by row: k 2, from 0 to 1."""
+    side = ceil(count**0.5)
+    numbers = torch.arange(count)
+    return torch.stack([(numbers % side + 0.5) / side, (numbers // side + 0.5) / side], 1)
