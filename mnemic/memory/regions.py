@@ -2,7 +2,7 @@
 
 Show, Attend and Tell (Xu et al. 2015, arXiv:1502.03044), with soft and with hard attention.
 
-Shapes: b batch, n regions, m queries, s slots, d width.
+Shapes: b batch, n regions, m queries, s slots, t tables of a slot (2), d width.
 """
 
 import torch
@@ -12,6 +12,7 @@ from mnemic.memory.append import AppendMemory, Slots
 from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels
 from mnemic.recipe import ConfigError
 
+CONTENT, KEY = 0, 1  # the tables of a slot
 COIN, DRAW = 0, 1  # the uniform random numbers of a sampled read
 CAPTION = "How much of each {item} was read for the word; a column adds up to 1."
 
@@ -20,10 +21,12 @@ class RegionMemory(AppendMemory):
     """Append regions; read their mean, weighted by the gaze (soft attention).
 
     ``e_i = wᵀ tanh(W_a a_i + W_h h)`` and ``α = softmax(e)`` (equations 4 and 5) for a region a_i
-    and a query h, the decoder's state; what is found is ``ẑ = Σ α_i a_i`` (equation 13).
+    and a query h, the decoder's state; what is found is ``ẑ = Σ α_i a_i`` (equation 13). A slot
+    has two tables, a_i and ``W_a a_i``, so that keys are computed once per picture.
     """
 
     holds_regions = True
+    num_tables = 2
     labels = ReadLabels("gaze", CAPTION)
 
     def __init__(self, width: int, *, slots: int = 64) -> None:
@@ -35,23 +38,27 @@ class RegionMemory(AppendMemory):
         self.query = nn.Linear(width, width, bias=False)
         self.out = nn.Linear(width, 1, bias=False)
 
+    def make_tables(self, regions: Tensor) -> Tensor:
+        """Return regions (b n d) with their keys, to be written: b n t d."""
+        return torch.stack([regions, self.key(regions)], 2)
+
     def read(
         self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
-        """Read with ``query`` (b m 1 d); a soft read needs nothing else."""
+        """Read with ``query`` (b m t d), of which the first table counts."""
         scores = self.score(state, query)
         weights = scores.softmax(-1) * state.mask.unsqueeze(1)  # b m s; an empty memory gives zeros
         return self.collect(state, weights, scores)
 
     def score(self, state: Slots, query: Tensor) -> Tensor:
-        """Score each region for each query (b m 1 d): b m s."""
-        keys = self.key(state.states[:, None, :, 0])  # b 1 s d
-        scores: Tensor = self.out((keys + self.query(query)).tanh()).squeeze(-1)
+        """Score each region for each query (b m t d): b m s."""
+        keys = state.states[:, None, :, KEY]  # b 1 s d
+        scores: Tensor = self.out((keys + self.query(query[:, :, :1])).tanh()).squeeze(-1)
         return scores.masked_fill(~state.mask.unsqueeze(1), MASKED_SCORE)
 
     def collect(self, state: Slots, weights: Tensor, scores: Tensor) -> Reading:
         """Return what weights (b m s) find, with one hop and one head."""
-        return Reading(weights @ state.states[:, :, 0], weights[:, None, None], scores[:, None, None])
+        return Reading(weights @ state.states[:, :, CONTENT], weights[:, None, None], scores[:, None, None])
 
 
 class SampledRegionMemory(RegionMemory):

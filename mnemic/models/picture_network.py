@@ -69,7 +69,7 @@ class PictureNetwork(BaseNetwork):
 
     def write(self, states: Tensor, mask: Tensor) -> Written:
         """Write regions (b n d) into an empty memory."""
-        slots = states.unsqueeze(2)  # b n 1 d
+        slots = self.memory.make_tables(states)  # b n t d
         written: Written = self.memory.write(self.memory.empty(len(states), slots), slots, mask)
         return written
 

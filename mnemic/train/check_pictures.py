@@ -1,4 +1,4 @@
-"""Check that the data and the network of a recipe both look at pictures, or neither."""
+"""Check that the data and the network of a recipe fit: pictures or none."""
 
 from collections.abc import Mapping
 from typing import Any

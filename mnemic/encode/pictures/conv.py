@@ -5,6 +5,7 @@ Shapes: b pictures, c channels, y rows and x columns, n regions, d width.
 
 from itertools import pairwise
 from math import gcd
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,8 @@ class ConvEncoder(nn.Module):
     """Halve a picture ``halvings`` times by convolutions, then read each point of the grid.
 
     Each layer has a 3×3 kernel with stride 2, a group norm (Wu and He 2018) and a ReLU; the
-    channels double up to ``width``. 48×48 pixels give 6×6 regions that see 15×15 pixels each.
+    channels double up to ``width``. 48×48 pixels give 6×6 regions of 8×8 pixels; each sees the
+    15×15 pixels around its middle.
     ``depth`` residual blocks follow: two 3×3 convolutions with ``groups`` (ResNeXt; Xie et al.
     2017) and ``dilation`` (Yu and Koltun 2016), and with ``squeeze`` > 0 a squeeze-and-excitation
     of ``width`` / ``squeeze`` channels (Hu et al. 2018). A learned vector per region says where it
@@ -47,7 +49,10 @@ class ConvEncoder(nn.Module):
         self.width, self.grid, self.num_regions = width, (rows, rows), rows * rows
         sizes = [channels, *(width >> (halvings - 1 - number) for number in range(halvings))]
         self.layers = nn.Sequential(
-            *(make_layer(before, after, stride=2) for before, after in pairwise(sizes)),
+            *(
+                make_halving(before, after, is_last=number == halvings)
+                for number, (before, after) in enumerate(pairwise(sizes), start=1)
+            ),
             *(ConvBlock(width, groups=groups, dilation=dilation, squeeze=squeeze) for _ in range(depth)),
         )
         self.positions = nn.Parameter(torch.randn(self.num_regions, width) * 0.1)
@@ -62,8 +67,8 @@ class ConvBlock(nn.Module):
 
     def __init__(self, width: int, *, groups: int, dilation: int, squeeze: int) -> None:
         super().__init__()
-        self.first = make_layer(width, width, groups=groups, dilation=dilation)
-        self.second = make_layer(width, width, groups=groups, dilation=dilation)
+        options: dict[str, Any] = {"padding": dilation, "dilation": dilation, "groups": groups}
+        self.first, self.second = (make_layer(nn.Conv2d(width, width, 3, **options)) for _ in range(2))
         inner = max(width // squeeze, 1) if squeeze else 0
         self.excite = (
             nn.Sequential(nn.Linear(width, inner), nn.ReLU(), nn.Linear(inner, width), nn.Sigmoid()) if inner else None
@@ -77,10 +82,20 @@ class ConvBlock(nn.Module):
         return x + change
 
 
-def make_layer(before: int, after: int, *, stride: int = 1, groups: int = 1, dilation: int = 1) -> nn.Sequential:
-    """Make a 3×3 convolution with a group norm and a ReLU; dilation keeps the size."""
-    conv = nn.Conv2d(before, after, 3, stride, padding=dilation, dilation=dilation, groups=groups)
-    return nn.Sequential(conv, nn.GroupNorm(gcd(NORM_GROUPS, after), after), nn.ReLU())
+def make_halving(before: int, after: int, *, is_last: bool) -> nn.Module:
+    """Make a layer that halves a picture.
+
+    A row of zeros is below and to the right; in the last one above and to the left, so that the
+    pixels a region sees lie around its middle.
+    """
+    layer = make_layer(nn.Conv2d(before, after, 3, stride=2))
+    return nn.Sequential(nn.ZeroPad2d((1, 0, 1, 0) if is_last else (0, 1, 0, 1)), *layer)
+
+
+def make_layer(conv: nn.Conv2d) -> nn.Sequential:
+    """Make a layer of a convolution, a group norm and a ReLU."""
+    channels = conv.out_channels
+    return nn.Sequential(conv, nn.GroupNorm(gcd(NORM_GROUPS, channels), channels), nn.ReLU())
 
 
 def count_rows(side: int, pixels: int, option: str, value: int) -> int:
