@@ -132,7 +132,7 @@ class SceneTasks(SceneSource):
         sizes: Sizes = {"vocab": len(tokenizer), "max_length": MAX_TEXT, "channels": 3, "side": SIDE}
         sizes |= {"task_classes": [TASK_CLASSES[task] for task in TASKS], "attributes": len(COLORS)}
         train, validation, test = (self.dataset(split, tokenizer) for split in SPLITS)
-        return LoadedData(tokenizer, sizes, train, validation, test)
+        return LoadedData(tokenizer, sizes, train, validation, test, labels=(*SHAPES, *COLORS))
 
     def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> TaskDataset:
         """Generate and encode one split."""

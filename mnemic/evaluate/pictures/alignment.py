@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from mnemic.data.pictures.alignment import AlignmentDataset
 from mnemic.models.evaluating import evaluating
-from mnemic.predict.align import list_region_boxes
-from mnemic.predict.chain_decoding import decode_chain
+from mnemic.predict.pictures.align import list_region_boxes
+from mnemic.predict.pictures.chain_decoding import decode_chain
 from mnemic.respond.pictures.alignment import multiply_regions
 
 RANKS = (1, 10)  # the k of recall@k

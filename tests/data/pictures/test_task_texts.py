@@ -9,13 +9,7 @@ from mnemic.data.pictures.captions import describe_scene
 from mnemic.data.pictures.dataset import make_scene_tokenizer
 from mnemic.data.pictures.questions import ANSWERS
 from mnemic.data.pictures.scenes import HELD_OUT, generate_scenes
-from mnemic.data.pictures.task_texts import (
-    TRUTHS,
-    change_scene,
-    list_captions,
-    list_readings,
-    make_task_texts,
-)
+from mnemic.data.pictures.task_texts import TRUTHS, change_scene, list_captions, list_readings, make_task_texts
 from mnemic.data.pictures.tasks import MAX_TEXT, SceneTasks
 from mnemic.recipe import ConfigError
 from mnemic.respond.pictures.tasks import TASKS

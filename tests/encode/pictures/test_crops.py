@@ -7,7 +7,7 @@ from mnemic.encode.pictures import PICTURE_ENCODERS
 from mnemic.encode.pictures.crops import CropEncoder, list_boxes
 from mnemic.encode.pictures.mixer import MixerEncoder
 from mnemic.encode.pictures.patches import PatchEncoder
-from mnemic.predict.align import list_region_boxes
+from mnemic.predict.pictures.align import list_region_boxes
 from mnemic.recipe import ConfigError, build
 
 

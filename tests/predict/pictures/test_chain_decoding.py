@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import pytest
 import torch
 
-from mnemic.predict.chain_decoding import decode_chain
+from mnemic.predict.pictures.chain_decoding import decode_chain
 
 WORDS, REGIONS = 5, 4
 
