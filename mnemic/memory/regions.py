@@ -22,7 +22,7 @@ class RegionMemory(AppendMemory):
 
     ``e_i = wᵀ tanh(W_a a_i + W_h h)`` and ``α = softmax(e)`` (equations 4 and 5) for a region a_i
     and a query h, the decoder's state; what is found is ``ẑ = Σ α_i a_i`` (equation 13). A slot
-    has two tables, a_i and ``W_a a_i``, so that keys are computed once per picture.
+    has two tables, a_i and its key ``W_a a_i``, which the network computes once per picture.
     """
 
     holds_regions = True
@@ -34,13 +34,8 @@ class RegionMemory(AppendMemory):
         if slots < 1:
             raise ConfigError(f"model.memory.slots is at least 1, not {slots}")
         self.num_slots = slots
-        self.key = nn.Linear(width, width)
         self.query = nn.Linear(width, width, bias=False)
         self.out = nn.Linear(width, 1, bias=False)
-
-    def make_tables(self, regions: Tensor) -> Tensor:
-        """Return regions (b n d) with their keys, to be written: b n t d."""
-        return torch.stack([regions, self.key(regions)], 2)
 
     def read(
         self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None

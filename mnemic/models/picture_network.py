@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mnemic.memory import Reading, Written
 from mnemic.models.contract import BaseNetwork
@@ -37,6 +37,7 @@ class PictureNetwork(BaseNetwork):
     def __init__(self, encode: Any, memory: Any, respond: Response) -> None:
         super().__init__()
         self.encode, self.memory, self.respond = encode, memory, respond
+        self.key: Any = None if memory is None else nn.Linear(encode.width, encode.width)  # of regions
 
     @property
     def num_uniforms(self) -> int:
@@ -69,7 +70,7 @@ class PictureNetwork(BaseNetwork):
 
     def write(self, states: Tensor, mask: Tensor) -> Written:
         """Write regions (b n d) into an empty memory."""
-        slots = self.memory.make_tables(states)  # b n t d
+        slots = torch.stack([states, self.key(states)], 2)  # b n t d
         written: Written = self.memory.write(self.memory.empty(len(states), slots), slots, mask)
         return written
 

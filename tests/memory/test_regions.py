@@ -9,12 +9,11 @@ from mnemic.memory.regions import SampledRegionMemory, draw_slots
 def test_the_gaze_is_an_mlp_of_region_and_query() -> None:
     """Equations 4, 5 and 13, written out."""
     memory = make("regions")
-    regions, query = contents(memory, 1, 5)[:, :, :1], contents(memory, 1, 1, seed=2)
-    reading = memory.read(write_states(memory, memory.make_tables(regions[:, :, 0])).state, query)
+    regions, query = contents(memory, 1, 5), contents(memory, 1, 1, seed=2)  # with their keys
+    reading = memory.read(write_states(memory, regions).state, query)
     scores = []
-    for region in regions[0, :, 0]:
-        inner = memory.key.weight @ region + memory.key.bias + memory.query.weight @ query[0, 0, 0]
-        scores.append(memory.out.weight[0] @ torch.tanh(inner))
+    for key in regions[0, :, 1]:
+        scores.append(memory.out.weight[0] @ torch.tanh(key + memory.query.weight @ query[0, 0, 0]))
     weights = torch.stack(scores).softmax(0)
     torch.testing.assert_close(reading.weights[0, 0, 0, 0], weights)
     torch.testing.assert_close(reading.found[0, 0], weights @ regions[0, :, 0])

@@ -28,7 +28,7 @@ SEGMENT_OPTIONS = ["data.count=60", "data.length=24", "data.segments=2", "model.
 SEGMENT_OPTIONS += ['data.tokenizer={kind="wordpiece", vocab=600}', 'train.matmul="float32"']
 QUESTION_OPTIONS = ['data.sources=[{path="train.jsonl"}, {documents=4}]', *RETRIEVAL_OPTIONS]
 QUESTION_OPTIONS += ["model.width=24", "data.overlap=16"]
-GENERATED_SIZES = {"dates": [], "copies": ["data.length=16", "model.width=32"]}  # of texts that need no files
+GENERATED_SIZES = {"dates": [], "copies": ["data.length=16", "model.width=32"], "scenes": ["model.width=8"]}  # of texts that need no files
 TEACHERS = {"corpus": "bert-pretrain", "question-articles": "reader-12"}  # of students, by their data
 PHASE_OPTIONS = ["segments=2", "batch=4"]
 

@@ -24,7 +24,7 @@ def test_rows_are_trained_once_and_plotted(tmp_path: Path, monkeypatch: pytest.M
     assert {"picture R@1", "text R@1", "R@1 by chance"} <= biased.keys()
     assert (tmp_path / "gaze.png").read_bytes()[:4] == b"\x89PNG"
     printed = run(*command)
-    assert "perplexity" in printed.out
+    assert "mlbl-b" in printed.out
     monkeypatch.setattr(pictures_table, "fit", lambda *args, **kwargs: pytest.fail("trained again"))
     assert run(*command, "--json").json["rows"] == done.json["rows"]
     refused = run(*command[:-4], "--row", "mlbl-b", "--plot", tmp_path / "gaze.png")
