@@ -57,6 +57,7 @@ def make_cases() -> dict[str, dict[str, Any]]:
             specs[f"recurrent {kind} {directions}"] = {"recurrent": part_spec}
     specs["word-ngrams"] = {"buckets": 40}
     specs["word-vectors"] = {}
+    specs["brnn"] = {}
     specs["elmo mix"] = {"recurrent": unfused_spec(RECURRENTS, "lstm"), "mix": True}
     specs["elmo"] = {"recurrent": unfused_spec(RECURRENTS, "lstm")}
     return {name: {"kind": name.split()[0], **spec} for name, spec in specs.items()}

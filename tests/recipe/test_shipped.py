@@ -28,7 +28,12 @@ SEGMENT_OPTIONS = ["data.count=60", "data.length=24", "data.segments=2", "model.
 SEGMENT_OPTIONS += ['data.tokenizer={kind="wordpiece", vocab=600}', 'train.matmul="float32"']
 QUESTION_OPTIONS = ['data.sources=[{path="train.jsonl"}, {documents=4}]', *RETRIEVAL_OPTIONS]
 QUESTION_OPTIONS += ["model.width=24", "data.overlap=16"]
-GENERATED_SIZES = {"dates": [], "copies": ["data.length=16", "model.width=32"], "scenes": ["model.width=8"]}  # of texts that need no files
+GENERATED_SIZES = {
+    "dates": [],
+    "copies": ["data.length=16", "model.width=32"],
+    "scenes": ["model.width=8"],
+}  # of texts that need no files
+GENERATED_SIZES |= {"aligned-scenes": ["model.width=8"], "scene-tasks": ["model.width=8"]}
 TEACHERS = {"corpus": "bert-pretrain", "question-articles": "reader-12"}  # of students, by their data
 PHASE_OPTIONS = ["segments=2", "batch=4"]
 
@@ -55,6 +60,8 @@ def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
     step_overrides = [f"phases.{phase}.train.steps=4" for phase in range(len(phases))]
     step_overrides += ["train.steps=4", "train.batch=8"]
     kind = load_recipe(name)["data"]["kind"]
+    if kind == "digits":
+        return load_recipe(name, [*TOY_OPTIONS[1:], "train.log=0", "model.width=16", *step_overrides])
     if kind in GENERATED_SIZES:
         sizes = ["data.count=80", "data.validation_size=8", "data.test_size=8", *GENERATED_SIZES[kind]]
         return load_recipe(name, [*sizes, *TOY_OPTIONS[1:], "train.log=0", *step_overrides])

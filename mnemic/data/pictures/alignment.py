@@ -46,9 +46,9 @@ class AlignmentDataset(SceneDataset):
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedScenes(GeneratedScenes):
-    """Generated pictures of one to four shapes, each to be found by its caption, and the reverse.
+    """Generated pictures of one to four shapes, to be found by their captions.
 
-    The options are those of ``scenes``.
+    And the reverse. The options are those of ``scenes``.
     """
 
     response: ClassVar[str] = "alignment"

@@ -1,4 +1,4 @@
-"""Texts of the tasks about scenes: questions, captions true and false, and captions to be asked.
+"""Texts of the tasks about scenes: questions, true and false captions, captions with questions.
 
 Shapes: t texts, e scenes, m words of the longest.
 """
@@ -60,9 +60,10 @@ def list_readings(scene: Scene, random: Random) -> list[TaskText]:
 
 
 def change_scene(scene: Scene, random: Random) -> Scene:
-    """Change an attribute of an object, or exchange those of two, so that the caption changes.
+    """Change an attribute of an object, or exchange those of two.
 
-    No pair of color and shape comes about that is held out: it would give the caption away.
+    The caption changes with it. No pair of color and shape comes about that is held out: it would
+    give the caption away.
     """
     caption = describe_scene(scene).words
     for _ in range(NUM_TRIES):
@@ -85,7 +86,10 @@ MAKERS = {"questions": list_questions, "captions": list_captions, "reading": lis
 
 
 def make_task_texts(name: str, scenes: Sequence[Scene], tokenizer: WordTokenizer, split: Split, seed: int) -> TaskTexts:
-    """Make and encode the texts of a task; a split, the seed and a scene's number decide them."""
+    """Make and encode the texts of a task.
+
+    A split, the seed and a scene's number decide them.
+    """
     rows = [MAKERS[name](scene, Random(f"{name}/{split}/{seed}/{row}")) for row, scene in enumerate(scenes)]
     texts = [item for row in rows for item in row]
     ids = tokenizer.encode_batch([item.text for item in texts])

@@ -86,7 +86,7 @@ class TaskDataset(TensorDataset):
         return TaskBatch(TaskInputs(DETECTION, self.read_pictures(rows)), boxes)
 
     def text_batch(self, name: str, text_rows: Tensor, rows: Tensor) -> TaskBatch:
-        """Return some texts of a task (b), and the pictures of their scenes if it reads them."""
+        """Return some texts of a task (b), with pictures if it reads them."""
         task = TASKS.index(name)
         texts = self.texts[task - 1]
         lengths = texts.lengths[text_rows]

@@ -16,10 +16,11 @@ DEFAULT_EMBEDDINGS: Mapping[str, Any] = {"kind": "sum", "positions": {"kind": "n
 
 
 class BRNNEncoder(TokenEncoder):
-    """Read words in both directions with rectified units (Karpathy and Fei-Fei 2015, eq. 2 to 6).
+    """Read words in both directions with rectified units.
 
-    arXiv:1412.2306: e = f(W_e x + b_e), h→ = f(e + W_f h→ + b_f), h← likewise from the end, and
-    s = f(W_d (h→ + h←) + b_d), with f = max(0, ·). The recurrence has no dropout.
+    Karpathy and Fei-Fei 2015, arXiv:1412.2306, equations 2 to 6: e = f(W_e x + b_e), h→ = f(e + W_f
+    h→ + b_f), h← likewise from the end, and s = f(W_d (h→ + h←) + b_d), with f = max(0, ·). The
+    recurrence has no dropout.
 
     Where we differ: word vectors are learned unless ``train.frozen`` names them; theirs are
     word2vec's and fixed. The recurrent matrices start as identities (Le et al. 2015,
@@ -45,10 +46,13 @@ class BRNNEncoder(TokenEncoder):
 
 
 def run_direction(recurrence: nn.Module, inputs: Tensor, is_real: Tensor) -> Tensor:
-    """Run h = relu(e + W h + b) over ``inputs`` b n d; padding has the state 0."""
+    """Run one direction over ``inputs`` e (b n d): h = relu(e + W h + b).
+
+    Padding has the state 0.
+    """
     hidden = torch.zeros_like(inputs[:, 0])
     states = []
     for x, real in zip(inputs.unbind(1), is_real.unbind(1)):
         hidden = (x + recurrence(hidden)).relu() * real
         states.append(hidden)
-    return torch.stack(states, 1)
+    return torch.stack(states, 1) if states else inputs

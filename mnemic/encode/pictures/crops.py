@@ -1,4 +1,4 @@
-"""An encoder of pictures by crops: a vector for each of a few regions that overlap.
+"""An encoder of pictures by crops, of regions that overlap.
 
 Shapes: b pictures, c channels, y rows and x columns of pixels, n regions, s side of a crop,
 d width.
@@ -46,7 +46,7 @@ class CropEncoder(nn.Module):
 
     @property
     def region_boxes(self) -> Tensor:
-        """The corners of the regions as shares of the picture's side, n 4: x1 y1 x2 y2."""
+        """The corners of the regions, n 4: x1 y1 x2 y2, shares of the side."""
         return torch.tensor(self.boxes) / self.cells
 
     def forward(self, pictures: Tensor) -> Tensor:
@@ -56,15 +56,17 @@ class CropEncoder(nn.Module):
         return vectors.unflatten(0, crops.shape[:2])
 
     def cut_crops(self, pictures: Tensor) -> Tensor:
-        """Cut out the regions, scaled to squares: b c y x → b n c s s."""
+        """Cut out regions, scaled to squares: b c y x → b n c s s."""
         size = pictures.shape[-1] // self.cells
         boxes = [[size * edge for edge in box] for box in self.boxes]
-        cuts = [pictures[:, :, top:bottom, left:right] for left, top, right, bottom in boxes]
+        cuts = [pictures[:, :, y1:y2, x1:x2] for x1, y1, x2, y2 in boxes]
         return torch.stack([nn.functional.adaptive_avg_pool2d(cut, self.crop) for cut in cuts], 1)
 
 
 def list_boxes(cells: int) -> list[tuple[int, int, int, int]]:
-    """List the regions of a grid: cells, squares of 2×2, rows, columns and all; no region twice.
+    """List the regions of a grid: cells, squares of 2×2, rows, columns and all.
+
+    No region is in it twice.
 
     >>> len(list_boxes(3)), list_boxes(3)[0], list_boxes(3)[-1]
     (20, (0, 0, 1, 1), (0, 0, 3, 3))

@@ -18,13 +18,14 @@ DEFAULT_KERNELS = (1, 3, 5)
 
 
 class RepMLPLayer(nn.Module):
-    """Mix all pixels and channels of each tile by one matrix (RepMLP; Ding et al. 2021).
+    """Mix all pixels and channels of each tile by one matrix.
 
-    arXiv:2105.01883, section 3. Three parts of a map c y x, which is cut into tiles of ``tile`` ×
-    ``tile``: the *global perceptron* adds to each tile what two layers make of the means of all
-    tiles (left out if there is one tile); the *partition perceptron* is a matrix over the c·h·w
-    numbers of a tile, in ``groups`` of channels; the *local perceptron* is a convolution per size
-    in ``kernels``, inside the tile, with zeros around it. The norm of each is by batch.
+    RepMLP (Ding et al. 2021, arXiv:2105.01883, section 3). Three parts of a map c y x, which is cut
+    into tiles of ``tile`` × ``tile``: the *global perceptron* adds to each tile what two layers
+    make of the means of all tiles (left out if there is one tile); the *partition perceptron* is a
+    matrix over the c·h·w numbers of a tile, in ``groups`` of channels; the *local perceptron* is a
+    convolution per size in ``kernels``, inside the tile, with zeros around it. The norm of each is
+    by batch.
 
     After training ``merge`` makes one matrix of the last two, exactly: at inference nothing but
     fully connected layers is left. A layer built with ``merged`` has that form.
@@ -165,7 +166,7 @@ def split_tiles(x: Tensor, tile: int) -> Tensor:
 
 
 def join_tiles(tiles: Tensor, size: int) -> Tensor:
-    """Put the tiles of maps with ``size`` rows and columns together: t c h w → b c y x."""
+    """Join tiles to maps, ``size`` wide: t c h w → b c y x."""
     num_tiles = size // tiles.shape[-1]
     rows = tiles.unflatten(0, (-1, num_tiles, num_tiles)).permute(0, 3, 1, 4, 2, 5)  # b c y/h h x/w w
     return rows.flatten(4, 5).flatten(2, 3)

@@ -67,7 +67,7 @@ def score_all(network: Any, scenes: EncodedScenes) -> Tensor:
 
 
 def count_better(scores: Tensor, is_same: Tensor) -> Tensor:
-    """Count the wrong columns that score no less than the right one of each row, b.
+    """Count the wrong columns that beat the right one of each row, b.
 
     A tie counts against the network; columns that say the same (b b) are right, too.
     """
@@ -76,7 +76,7 @@ def count_better(scores: Tensor, is_same: Tensor) -> Tensor:
 
 
 def measure_pointing(network: Any, scenes: EncodedScenes, dataset: AlignmentDataset, beta: float) -> dict[str, float]:
-    """Measure how many words that name an object are aligned with a region that holds it."""
+    """Measure how many words are aligned with a region that holds their object."""
     boxes = list_region_boxes(network.encode).to(scenes.regions.device)  # n 4
     regions = decode_chain(multiply_regions(scenes.regions, scenes.words), scenes.mask, beta=beta)  # b m
     names_object = scenes.objects >= 0
@@ -87,7 +87,7 @@ def measure_pointing(network: Any, scenes: EncodedScenes, dataset: AlignmentData
     smallest = holds & (areas <= torch.where(holds, areas, 2.0).amin(-1, keepdim=True) + 1e-6)
     values = {}
     for name, is_right in (("points", holds), ("names", smallest)):
-        found = is_right.gather(2, regions.clamp(min=0).unsqueeze(2)).squeeze(2)  # b m
-        values[name] = float(found[names_object].double().mean())
+        hits = is_right.gather(2, regions.clamp(min=0).unsqueeze(2)).squeeze(2)  # b m
+        values[name] = float(hits[names_object].double().mean())
         values[f"{name} by chance"] = float(is_right[names_object].double().mean())
     return values

@@ -21,7 +21,7 @@ EXAMPLES_PER_BATCH = 250  # changes memory use, not results
 
 @torch.no_grad()
 def compute_task_metrics(network: nn.Module, dataset: TaskDataset) -> dict[str, float]:
-    """Compute the metrics of the tasks that a network is trained for, in percent; their mean first.
+    """Compute the metrics of a network's tasks, in percent, their mean first.
 
     ``detection``: mean average precision, as COCO's; ``colors``: the accuracy of matched boxes'
     attributes, which is no part of the mean. Other tasks have the accuracy of their answers.

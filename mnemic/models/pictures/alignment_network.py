@@ -23,7 +23,7 @@ class AlignmentOutput(NamedTuple):
 
 
 class AlignmentNetwork(BaseNetwork):
-    """Encode regions (I) and words (the question's I) in one space, and score all pairs (R).
+    """Encode regions (I) and words in one space, and score all pairs (R).
 
     Karpathy and Fei-Fei 2015 (arXiv:1412.2306, section 3.1). There is no memory: each word finds
     its region by itself, or with its neighbors (``mnemic.predict.pictures.align``).

@@ -13,7 +13,7 @@ from mnemic.recipe import ConfigError
 
 
 class AlignmentLoss:
-    """Score each picture above all others with its caption, by a margin, and each caption likewise.
+    """Rank each picture with its caption above all others, by a margin.
 
     Σ_k [Σ_l max(0, S_kl - S_kk + margin) + Σ_l max(0, S_lk - S_kk + margin)] over the l ≠ k of a
     batch (Karpathy and Fei-Fei 2015, equation 9, where the margin is 1). Captions that say the same

@@ -15,11 +15,12 @@ NOTHING_WEIGHT = 0.1  # of predictions that match no box, which are most
 
 
 def compute_detection_loss(detections: Detections, targets: Boxes) -> Tensor:
-    """Compute the mean loss of a batch of pictures (DETR; Carion et al. 2020, equations 1 and 2).
+    """Compute the mean loss of a batch of pictures.
 
-    Cross-entropy of the class, the distance of the box (L1) and 1 - GIoU, for the predictions that
-    the cheapest matching pairs with boxes; the others are to predict that there is nothing. Box
-    losses are divided by the number of boxes.
+    DETR (Carion et al. 2020, arXiv:2005.12872, equations 1 and 2): cross-entropy of the class, the
+    distance of the box (L1) and 1 - GIoU, for the predictions that the cheapest matching pairs with
+    boxes; the others are to predict that there is nothing. Box losses are divided by the number of
+    boxes.
     """
     pairs = match_boxes(compute_costs(detections, targets), targets.mask)
     class_logits, nothing = detections.class_logits, detections.class_logits.shape[-1] - 1

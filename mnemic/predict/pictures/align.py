@@ -54,9 +54,10 @@ def align_words(checkpoint: "Checkpoint", picture: Tensor, caption: str, beta: f
 
 
 def list_region_boxes(encode: Any) -> Tensor:
-    """List the corners of an encoder's regions as shares of the picture: r 4, x1 y1 x2 y2.
+    """List the corners of an encoder's regions: r 4, x1 y1 x2 y2.
 
-    Most encoders have a grid of them; one whose regions are no grid has ``region_boxes``.
+    They are shares of the picture's side. Most encoders have a grid of them; one whose regions are
+    no grid has ``region_boxes``.
     """
     boxes: Tensor | None = getattr(encode, "region_boxes", None)
     if boxes is not None:

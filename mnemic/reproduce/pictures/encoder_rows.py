@@ -48,12 +48,12 @@ def list_encoder_rows() -> dict[str, PictureRow]:
         )
         for name, spec in SCENE_ENCODERS.items()
     }
-    others = {
+    networks = {
         "alignment": PictureRow("alignment", (), [measure_test]),
         "unit, shared": PictureRow("unit", (), [measure_test]),
         "unit, separate": PictureRow("unit", ("model.respond.shared=false",), [measure_test]),
     }
-    return {**others, **digits, **captions}
+    return {**networks, **digits, **captions}
 
 
 ALL_ROWS = {**ROWS, **list_encoder_rows()}

@@ -31,7 +31,7 @@ class AlignmentHead(Response):
         self.score = score
 
     def forward(self, regions: Tensor, words: Tensor, mask: Tensor) -> Tensor:
-        """Score each picture (k n d) with each caption (l m d, mask l m): k l."""
+        """Score each picture (k n d) with each caption (l m d): k l."""
         products = multiply_regions(regions.unsqueeze(1), words)  # k l m n
         scores = products.amax(-1) if self.score == "best" else products.relu().sum(-1)
         return (scores * mask).sum(-1)

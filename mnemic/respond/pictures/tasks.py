@@ -32,13 +32,13 @@ class TaskLogits(NamedTuple):
 
 
 class TaskDecoder(Response):
-    """Answer every task with one decoder and a small head per task (UniT; Hu and Singh 2021).
+    """Answer every task with one decoder and a small head per task.
 
-    arXiv:2102.10772, section 3. The regions of a picture pass through the layers ``look``, before
-    which a vector of the task is put; the decoder's queries, learned for each task, see each other
-    and read regions, words or both. Detection has ``queries`` of them and heads of class, box and
-    attribute on each; the other tasks have ``answer_queries``, and two layers with GELU on the
-    first. ``shared`` = false gives each task a decoder of its own.
+    UniT (Hu and Singh 2021, arXiv:2102.10772, section 3). The regions of a picture pass through the
+    layers ``look``, before which a vector of the task is put; the decoder's queries, learned for
+    each task, see each other and read regions, words or both. Detection has ``queries`` of them and
+    heads of class, box and attribute on each; the other tasks have ``answer_queries``, and two
+    layers with GELU on the first. ``shared`` = false gives each task a decoder of its own.
 
     Where we differ: queries are the first states of the decoder, not added in each of its layers;
     layers are pre-norm.
@@ -77,7 +77,7 @@ class TaskDecoder(Response):
         )
 
     def forward(self, task: int, regions: Tensor | None, words: Tensor | None, mask: Tensor | None) -> TaskLogits:
-        """Answer a task about regions (b n d), words (b m d, mask b m) or both."""
+        """Answer a task about regions (b n d), words (b m d) or both."""
         states, visible = self.join_states(task, regions, words, mask)  # b s d, b s
         decoder: Any = self.decoders[task % len(self.decoders)]
         queries = self.queries[task].expand(len(states), -1, -1)
@@ -122,7 +122,7 @@ class QueryDecoder(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def iterate_layers(self, queries: Tensor, source: Tensor, mask: Tensor) -> Iterator[Tensor]:
-        """Yield the normalized states of ``queries`` (b q d) after each layer; ``source`` b s d."""
+        """Yield the states of ``queries`` (b q d) after each layer; ``source`` b s d."""
         visible = torch.ones(1, 1, 1, queries.shape[1], dtype=torch.bool, device=queries.device)
         x = queries
         for block in self.blocks:
@@ -158,7 +158,7 @@ class DetectionHeads(nn.Module):
         return Detections(self.classes(states).float(), boxes.sigmoid(), states)
 
     def score_attributes(self, states: Tensor, classes: Tensor) -> Tensor:
-        """Score the attributes of things of some classes, from their states: k d, k → k a."""
+        """Score the attributes of things, told their class: k d, k → k a."""
         scores: Tensor = self.attribute(torch.cat([states, self.class_vectors(classes)], -1))
         return scores.float()
 
