@@ -22,11 +22,13 @@ CODE = re.compile(r"^ {4}(from |import |\$ |python |mnemic |\w+ = )")  # an exam
 PASSED = {
     "width", "vocab", "words", "tokenizer", "longest", "max_length", "tables", "num_tables",
     "classes", "num_classes", "parameters", "rate", "runs", "teachers", "shards", "batch",
+    "channels", "side", "regions",
 }  # fmt: skip
 LAYER_FACTS = {"layer", "depth"}  # likewise, to an attention
 MAX_DEFAULT = 30  # characters of a default value that is shown
 TABLES = {  # key of a recipe: the table of its kinds
     "model.encode": "mnemic.encode:ENCODERS",
+    "model.encode of pictures": "mnemic.encode.pictures:PICTURE_ENCODERS",
     "model.encode.stack.attention": "mnemic.encode.attention:ATTENTIONS",
     "model.fuse": "mnemic.encode:FUSIONS",
     "model.memory": "mnemic.memory:MEMORIES",

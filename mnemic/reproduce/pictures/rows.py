@@ -54,7 +54,6 @@ def measure_retrieval(checkpoint: Checkpoint) -> Metrics:
 ROWS: dict[str, PictureRow] = {
     "blind": PictureRow("show-attend-tell", ('model.encode={kind="blind"}', "objective.doubly=0"), [measure_captions]),
     "soft": PictureRow("show-attend-tell", (), [measure_captions]),
-    "soft, λ 1": PictureRow("show-attend-tell", ("objective.doubly=1.0",), [measure_captions]),
     "hard": PictureRow("show-attend-tell-hard", (), [measure_captions]),
     "lbl": PictureRow("lbl", (), [measure_captions]),
     "mlbl-b": PictureRow("mlbl-b", (), [measure_captions, measure_retrieval]),

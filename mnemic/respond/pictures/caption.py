@@ -53,17 +53,20 @@ class CaptionDecoder(Response):
 
         ``uniforms`` b 1+m: a coin of the picture, then a draw per word.
         """
-        state, steps = self.start(states, mask, slots), []
-        for number, last_words in enumerate(words.unbind(1)):
+        state, embedded = self.start(states, mask, slots), self.words(words)  # b m d
+        hidden, contexts, readings = [], [], []
+        for number, last_word in enumerate(embedded.unbind(1)):
             numbers = None if uniforms is None else uniforms[:, [0, 1 + number]]
-            logits, state, reading = self.step(memory, last_words, state, numbers)
-            steps.append((logits, reading))
+            context, state, reading = self.look(memory, last_word, state, numbers)
+            hidden.append(state.hidden)
+            contexts.append(context)
+            readings.append(reading)
         gaze = Reading(
-            torch.cat([reading.found for _, reading in steps], 1),
-            torch.cat([reading.weights for _, reading in steps], 3),  # b 1 1 m s
-            torch.cat([reading.scores for _, reading in steps], 3),
+            torch.cat([reading.found for reading in readings], 1),
+            torch.cat([reading.weights for reading in readings], 3),  # b 1 1 m s
+            torch.cat([reading.scores for reading in readings], 3),
         )
-        return torch.stack([logits for logits, _ in steps], 1), gaze
+        return self.score(embedded, torch.stack(hidden, 1), torch.stack(contexts, 1)), gaze
 
     def start(self, states: Tensor, mask: Tensor, slots: Any) -> CaptionState:
         """Compute the state before the first word from the mean region (b n d)."""
@@ -71,19 +74,24 @@ class CaptionDecoder(Response):
         mean = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
         return CaptionState(self.init_hidden(mean).tanh(), self.init_cell(mean).tanh(), slots)
 
-    def step(
-        self, memory: Any, last_words: Tensor, state: CaptionState, uniforms: Tensor | None = None
-    ) -> tuple[Tensor, CaptionState, Reading]:
+    def step(self, memory: Any, last_words: Tensor, state: CaptionState) -> tuple[Tensor, CaptionState, Reading]:
         """Look once, then score the next word after ``last_words`` (b): b v, state and gaze."""
+        embedded = self.words(last_words)
+        context, state, reading = self.look(memory, embedded, state)
+        return self.score(embedded, state.hidden, context), state, reading
+
+    def look(
+        self, memory: Any, embedded: Tensor, state: CaptionState, uniforms: Tensor | None = None
+    ) -> tuple[Tensor, CaptionState, Reading]:
+        """Read the memory after a word (b d); return the gated context (b d), state and gaze."""
         reading: Reading = memory.read(state.slots, state.hidden[:, None, None], uniforms=uniforms)
         context = reading.found[:, 0]  # b d
         if self.gate is not None:
             context = self.gate(state.hidden).sigmoid() * context
-        embedded = self.words(last_words)
         hidden, cell = self.cell(torch.cat([embedded, context], 1), (state.hidden, state.cell))
-        return self.score(embedded, hidden, context), CaptionState(hidden, cell, state.slots), reading
+        return context, CaptionState(hidden, cell, state.slots), reading
 
     def score(self, embedded: Tensor, hidden: Tensor, context: Tensor) -> Tensor:
-        """Score all words from the last word, the state and the context."""
+        """Score all words (… v) from the last word, the state and the context."""
         logits: Tensor = self.out(self.dropout(embedded + self.from_hidden(hidden) + self.from_context(context)))
         return logits
