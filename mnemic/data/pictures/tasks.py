@@ -66,7 +66,7 @@ class TaskDataset(TensorDataset):
     @property
     def task_names(self) -> list[str]:
         """List the tasks that are trained."""
-        return [name for name, share in zip(TASKS, self.shares.diff(prepend=torch.zeros(1))) if share > 0]
+        return [name for name, share in zip(TASKS, self.shares.diff(prepend=self.shares.new_zeros(1))) if share > 0]
 
     def batch(
         self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
