@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mnemic.data.pictures.scenes import SIDE
 
+
 def overlap_areas(boxes: Tensor, regions: Tensor) -> Tensor:
     """Compute the area that each box (… 4) shares with each region (k 4): … k."""
     boxes = boxes.unsqueeze(-2)
