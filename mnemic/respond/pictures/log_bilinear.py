@@ -30,7 +30,6 @@ class LogBilinear(Response):
 
     source = "picture"
     methods = ("caption",)
-    ranks_pictures = False
     selects_by = "perplexity"  # the metric that selects the best weights
 
     def __init__(self, width: int, vocab: int, max_length: int, *, context: int = 5) -> None:
@@ -86,8 +85,6 @@ class BiasedLogBilinear(LogBilinear):
     ``r̂ = Σ C⁽ⁱ⁾ r_{w_i} + C⁽ᵐ⁾ x``, where x is a ReLU of a linear map of all regions, in their
     order.
     """
-
-    ranks_pictures = True
 
     def __init__(self, width: int, vocab: int, max_length: int, regions: int, *, context: int = 5) -> None:
         super().__init__(width, vocab, max_length, context=context)
