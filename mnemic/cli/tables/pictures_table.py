@@ -66,7 +66,7 @@ def fill_with_progress(table: "PicturesTable", folder: Path) -> None:
 
 
 def print_pictures(result: dict[str, Any]) -> None:
-    """Print one line per row, and a column per metric; rows with other metrics are apart."""
+    """Print tables of rows that share metrics, a column per metric."""
     seeds = len(result["seeds"])
     caption = f"{result['rows'][0]['hardware']}; " + ("seed 0" if seeds == 1 else f"means of {seeds} seeds")
     for rows in group_rows(result["rows"]):
