@@ -142,7 +142,7 @@ class DetectionHeads(nn.Module):
     def __init__(self, width: int, classes: int, attributes: int, *, queries: int) -> None:
         super().__init__()
         self.classes = nn.Linear(width, classes + 1)
-        self.box = nn.Sequential(
+        self.box: Any = nn.Sequential(
             nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 4)
         )
         nn.init.zeros_(self.box[-1].weight)
