@@ -50,7 +50,7 @@ def run_direction(recurrence: nn.Module, inputs: Tensor, is_real: Tensor) -> Ten
 
     Padding has the state 0.
     """
-    hidden = torch.zeros_like(inputs[:, 0])
+    hidden = inputs.new_zeros(inputs.shape[0], inputs.shape[2])
     states = []
     for x, real in zip(inputs.unbind(1), is_real.unbind(1)):
         hidden = (x + recurrence(hidden)).relu() * real
