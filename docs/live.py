@@ -22,7 +22,7 @@ CODE = re.compile(r"^ {4}(from |import |\$ |python |mnemic |\w+ = )")  # an exam
 PASSED = {
     "width", "vocab", "words", "tokenizer", "longest", "max_length", "tables", "num_tables",
     "classes", "num_classes", "parameters", "rate", "runs", "teachers", "shards", "batch",
-    "channels", "side", "regions",
+    "channels", "side", "regions", "task_classes", "attributes",
 }  # fmt: skip
 LAYER_FACTS = {"layer", "depth"}  # likewise, to an attention
 MAX_DEFAULT = 30  # characters of a default value that is shown

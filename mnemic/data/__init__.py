@@ -11,8 +11,10 @@ from mnemic.data.language_modeling.dataset import LanguageModelFiles
 from mnemic.data.long_context.articles import LongArticles
 from mnemic.data.long_context.dataset import LongDocuments, LongRecall, LongStories
 from mnemic.data.multi_task.dataset import MultiTaskFiles
+from mnemic.data.pictures.alignment import AlignedScenes
 from mnemic.data.pictures.dataset import GeneratedScenes
 from mnemic.data.pictures.digits import DigitPictures
+from mnemic.data.pictures.tasks import SceneTasks
 from mnemic.data.seq2seq.classes_as_text import ClassesAsText
 from mnemic.data.seq2seq.dataset import GeneratedDates, Seq2SeqFiles
 from mnemic.data.seq2seq.parallel import ParallelFiles
@@ -43,6 +45,8 @@ DATASETS: dict[str, type[Any]] = {
     "copies": GeneratedCopies,
     "digits": DigitPictures,
     "scenes": GeneratedScenes,
+    "aligned-scenes": AlignedScenes,
+    "scene-tasks": SceneTasks,
     "seq2seq": Seq2SeqFiles,
     "dates": GeneratedDates,
     "classes-as-text": ClassesAsText,

@@ -20,6 +20,7 @@ from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
 from mnemic.encode.fusion import FUSIONS
 from mnemic.encode.huggingface import Pretrained, load_encoder, save_encoder
 from mnemic.encode.packed import PackedMask
+from mnemic.encode.pictures.brnn import BRNNEncoder
 from mnemic.encode.positions import POSITIONS
 from mnemic.encode.precision import prepare_for_inference
 from mnemic.encode.ragged import encode_ragged
@@ -39,6 +40,7 @@ from mnemic.encode.transformer import TransformerEncoder
 
 ENCODERS: dict[str, Callable[..., Any]] = {
     "bag": Bag,
+    "brnn": BRNNEncoder,
     "causal": CausalEncoder,
     "context-bag": ContextBag,
     "elmo": ELMoEncoder,

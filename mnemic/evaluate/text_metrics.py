@@ -21,6 +21,8 @@ from mnemic.evaluate.caption_metrics import compute_caption_metrics
 from mnemic.evaluate.curves import average_precision, roc_auc
 from mnemic.evaluate.generation_metrics import EXACT, EXACT_BEAMS, compute_generation_metrics
 from mnemic.evaluate.intervals import bound_best, wilson_interval
+from mnemic.evaluate.pictures.alignment import compute_alignment_metrics
+from mnemic.evaluate.pictures.tasks import compute_task_metrics
 from mnemic.evaluate.pretraining_metrics import (
     compute_denoising_metrics,
     compute_next_token_metrics,
@@ -275,6 +277,8 @@ CORRUPTIONS: dict[str, Callable[[Any], MaskedBatch]] = {
 }
 # By the name that a dataset has for its metrics.
 OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+    "alignment": compute_alignment_metrics,
+    "tasks": compute_task_metrics,
     "captions": compute_caption_metrics,
     "masked": compute_corpus_metrics,
     "perplexity": compute_perplexity,

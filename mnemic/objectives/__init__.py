@@ -20,6 +20,8 @@ from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
 from mnemic.objectives.moco import MoCoLoss
 from mnemic.objectives.multi_task import MultiTaskLoss
 from mnemic.objectives.next_token import NextTokenLoss
+from mnemic.objectives.pictures.alignment import AlignmentLoss
+from mnemic.objectives.pictures.tasks import TaskLoss
 from mnemic.objectives.pretraining.infoword import InfoWordLoss
 from mnemic.objectives.pretraining.masked import PretrainingLoss
 from mnemic.objectives.pretraining.next_subword import NextSubwordLoss
@@ -31,6 +33,7 @@ from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss
 
 OBJECTIVES: dict[str, Callable[..., Any]] = {
+    "alignment": AlignmentLoss,
     "answer": AnswerLoss,
     "answers": AnswersLoss,
     "answer+facts": AnswerAndFactsLoss,
@@ -61,4 +64,5 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "multi-task": MultiTaskLoss,
     "spans": SpanLoss,
     "tags": TagLoss,
+    "tasks": TaskLoss,
 }

@@ -8,8 +8,8 @@ from mnemic.recipe import ConfigError, join_words, kind_of
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
-METHODS = ("answer", "ask", "ask_story", "caption", "classify", "complete", "embed", "generate", "load_state",
-           "perplexity", "rate", "remember", "rerank", "tag")  # fmt: skip
+METHODS = ("align", "answer", "ask", "ask_story", "caption", "classify", "complete", "detect", "embed",
+           "generate", "load_state", "perplexity", "rate", "remember", "rerank", "tag")  # fmt: skip
 HINTS = {  # what a network answers questions about, by one of its methods
     "ask_story": ": it answers questions about stories (`mnemic story ask`)",
     "remember": ": it answers questions about what it has read (`mnemic text read`, then `mnemic text ask`)",

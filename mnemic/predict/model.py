@@ -14,6 +14,7 @@ from mnemic.encode.precision import Precision, prepare_for_inference
 from mnemic.predict import captions, generate, long_text, results, story, text_tasks
 from mnemic.predict.memory_state import State
 from mnemic.predict.methods import METHODS, MethodError, describe_missing, methods_of
+from mnemic.predict.pictures import align, detect
 from mnemic.predict.text_tasks import TextOrPair, build_window_options
 from mnemic.recipe import Recipe, join_words
 from mnemic.respond.generate import SamplingOptions
@@ -211,6 +212,18 @@ class Model:
         colors, height, width).
         """
         return captions.caption_pictures(self.checkpoint, pictures, num_beams=num_beams)
+
+    def align(self, pictures: Any, captions: Sequence[str], *, beta: float = 0.0) -> list[list[results.AlignedWord]]:
+        """Find the region of the picture for each word of its caption.
+
+        ``pictures`` are as for ``caption``. With a ``beta`` above 0 neighboring words prefer the
+        same region.
+        """
+        return align.align_captions(self.checkpoint, pictures, captions, beta=beta)
+
+    def detect(self, pictures: Any, *, threshold: float = 0.5) -> list[list[results.DetectedThing]]:
+        """Detect the things in pictures, with their boxes; ``pictures`` are as for ``caption``."""
+        return detect.detect_things(self.checkpoint, pictures, threshold=threshold)
 
     def complete(
         self,

@@ -232,3 +232,23 @@ class PictureCaption:
     text: str
     log_probability: float  # of the caption with its end
     gaze: tuple[WordGaze, ...]  # empty for a network that reads no regions
+
+
+@dataclass(frozen=True)
+class AlignedWord:
+    """A word of a caption, and the region of the picture that it is about."""
+
+    word: str
+    region: int  # its number
+    box: tuple[float, ...]  # x1 y1 x2 y2, shares of the picture's side
+    score: float  # the product of word and region
+
+
+@dataclass(frozen=True)
+class DetectedThing:
+    """A thing that was detected in a picture."""
+
+    label: str
+    attribute: str
+    box: tuple[float, ...]  # x1 y1 x2 y2, shares of the picture's side
+    probability: float  # of the label

@@ -5,8 +5,10 @@ from typing import Any
 from mnemic.respond.both_directions import BothDirectionsHead
 from mnemic.respond.classes import ClassHead, MultiTaskHeads
 from mnemic.respond.next_token import NextTokenHead
+from mnemic.respond.pictures.alignment import AlignmentHead
 from mnemic.respond.pictures.caption import CaptionDecoder
 from mnemic.respond.pictures.log_bilinear import BiasedLogBilinear, FactoredLogBilinear, LogBilinear
+from mnemic.respond.pictures.tasks import TaskDecoder
 from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining.masked import PretrainingHeads
 from mnemic.respond.pretraining.permuted import PermutedHead
@@ -24,6 +26,7 @@ from mnemic.respond.word_match import MatchWordHead
 from mnemic.respond.words import MultiWordHead
 
 RESPONSES: dict[str, type[Any]] = {
+    "alignment": AlignmentHead,
     "both-directions": BothDirectionsHead,
     "caption": CaptionDecoder,
     "classes": ClassHead,
@@ -45,6 +48,7 @@ RESPONSES: dict[str, type[Any]] = {
     "multi-task": MultiTaskHeads,
     "spans": SpanHead,
     "tags": TagHead,
+    "tasks": TaskDecoder,
     "vector": VectorHead,
     "word": WordHead,
 }

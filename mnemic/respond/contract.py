@@ -13,6 +13,8 @@ class Response(nn.Module):
 
     source: Literal["memory", "text", "carried memory", "picture"] = "memory"  # what answers come from
     reads_regions = False  # of a picture, from a memory, once per word
+    reads_words = False  # beside a picture, as model.ask encodes them
+    has_tasks = False  # each batch is of one of several tasks
     reads_segments = False  # windows of a text may be read in turn, with a memory
     pools_text = False  # one answer per text, not one per token
     needs_causal = False  # it predicts words that the encoder must not have read

@@ -59,6 +59,8 @@ def test_commands_to_go_on_with_name_the_run(kind: str) -> None:
         ({"kind": "generated-knowledge", "films": 9}, "questions"),
         ({"kind": "dates", "count": 20, "validation_size": 5, "test_size": 5}, "seq2seq"),
         ({"kind": "copies", "count": 20, "length": 8}, "copies"),
+        ({"kind": "aligned-scenes", "count": 9, "validation_size": 2, "test_size": 2}, "alignment"),
+        ({"kind": "scene-tasks", "count": 9, "validation_size": 2, "test_size": 2}, "tasks"),
         ({"kind": "long-recall", "count": 50, "tokenizer": {"kind": "wordpiece", "vocab": 200}}, "recall"),
     ],
 )

@@ -17,7 +17,7 @@ from mnemic.data.pictures.digits import DigitPictures, load_digits
 from mnemic.data.pictures.draw import GROUND, draw_scenes
 from mnemic.data.pictures.files import read_pictures
 from mnemic.data.pictures.questions import ANSWERS, ask_questions
-from mnemic.data.pictures.regions import REGIONS, crop_regions, grid_boxes, overlap_areas
+from mnemic.data.pictures.regions import grid_boxes, overlap_areas
 from mnemic.data.pictures.scenes import CELL, HELD_OUT, SIDE, Scene, generate_scenes
 from mnemic.data.text_tasks.examples import TextError
 from mnemic.models import IGNORE
@@ -127,13 +127,7 @@ def test_questions_have_answers_of_one_word_that_the_scene_shows(scenes: list[Sc
     assert not tokenizer.find_unknown_words(" ".join(ANSWERS))
 
 
-def test_twenty_regions_cover_the_picture(scenes: list[Scene]) -> None:
-    assert len(REGIONS) == 20
-    pictures = torch.rand(2, 3, SIDE, SIDE)
-    crops = crop_regions(pictures)
-    assert crops.shape == (2, 20, 3, 16, 16)
-    assert torch.equal(crops[:, 0], pictures[:, :, :16, :16])  # a cell is as it is
-    torch.testing.assert_close(crops[:, 19].mean((1, 2, 3)), pictures.mean((1, 2, 3)))
+def test_regions_of_a_grid_cover_an_object(scenes: list[Scene]) -> None:
     box = torch.tensor(scenes[0][0].box)
     areas = overlap_areas(box, grid_boxes(6, 6))
     torch.testing.assert_close(areas.sum(), (box[2:] - box[:2]).prod())

@@ -59,6 +59,7 @@ def make_cases() -> dict[str, dict[str, Any]]:
     specs["encoder-decoder"] = {"stack": stack, "decoder": {"kind": "transformer", "attention": full}, "tied": False}
     specs["word-ngrams"] = {"buckets": 40}
     specs["word-vectors"] = {}
+    specs["brnn"] = {}
     specs["elmo mix"] = {"recurrent": unfused_spec(RECURRENTS, "lstm"), "mix": True}
     specs["elmo"] = {"recurrent": unfused_spec(RECURRENTS, "lstm")}
     return {name: {"kind": name.split()[0], **spec} for name, spec in specs.items()}

@@ -37,6 +37,7 @@ GENERATED_SIZES = {
     "copies": ["data.length=16", "model.width=32"],
     "scenes": ["model.width=8"],
 }  # of texts that need no files
+GENERATED_SIZES |= {"aligned-scenes": ["model.width=8"], "scene-tasks": ["model.width=8"]}
 TEACHERS = {"corpus": "bert-pretrain", "question-articles": "reader-12"}  # of students, by their data
 PHASE_OPTIONS = ["segments=2", "batch=4"]
 
@@ -63,6 +64,8 @@ def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
     step_overrides = [f"phases.{phase}.train.steps=4" for phase in range(len(phases))]
     step_overrides += ["train.steps=4", "train.batch=8"]
     kind = load_recipe(name)["data"]["kind"]
+    if kind == "digits":
+        return load_recipe(name, [*TOY_OPTIONS[1:], "train.log=0", "model.width=16", *step_overrides])
     if kind in GENERATED_SIZES:
         sizes = ["data.count=80", "data.validation_size=8", "data.test_size=8", *GENERATED_SIZES[kind]]
         return load_recipe(name, [*sizes, *TOY_OPTIONS[1:], "train.log=0", *step_overrides])

@@ -7,7 +7,7 @@ from app_runs import run
 
 from mnemic.recipe import ConfigError
 from mnemic.reproduce.pictures import table as pictures_table
-from mnemic.reproduce.pictures.rows import ROWS
+from mnemic.reproduce.pictures.encoder_rows import ALL_ROWS as ROWS
 from mnemic.reproduce.pictures.table import PicturesTable
 
 SETS = ("model.width=8", "data.count=24", "data.validation_size=2", "data.test_size=12", "train.batch=8")

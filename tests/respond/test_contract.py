@@ -22,7 +22,7 @@ def test_every_response_has_one_source() -> None:
 def test_methods_follow_from_the_source(kind: str) -> None:
     response = RESPONSES[kind]
     expected = {"memory": {"ask_story"}, "carried memory": {"remember", "ask", "load_state"}}
-    expected["picture"] = {"caption"}
+    expected["picture"] = {"align", "caption", "detect"}
     text_methods = {"classify", "rate", "tag", "answer", "rerank", "complete", "perplexity", "generate", "embed"}
     assert set(response.methods) <= expected.get(response.source, text_methods)
     assert response.methods or response.replaces or kind == "masked"  # which only train encoders

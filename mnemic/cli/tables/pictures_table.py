@@ -66,16 +66,30 @@ def fill_with_progress(table: "PicturesTable", folder: Path) -> None:
 
 
 def print_pictures(result: dict[str, Any]) -> None:
-    """Print one line per row, and a column per metric."""
-    columns = list(dict.fromkeys(name for row in result["rows"] for name in row["metrics"]))
-    lines = []
-    for row in result["rows"]:
-        cells = [format_metric(name, row["metrics"][name]) if name in row["metrics"] else "–" for name in columns]
-        lines.append([row["row"], *cells, format_duration(row["seconds"])])
-    headers = ["", *(f">{name}" if name == "perplexity" else f">{name} %" for name in columns), ">time"]
+    """Print tables of rows that share metrics, a column per metric."""
     seeds = len(result["seeds"])
     caption = f"{result['rows'][0]['hardware']}; " + ("seed 0" if seeds == 1 else f"means of {seeds} seeds")
-    print_table(headers, lines, title="pictures", caption=caption)
+    for rows in group_rows(result["rows"]):
+        columns = list(dict.fromkeys(name for row in rows for name in row["metrics"]))
+        lines = []
+        for row in rows:
+            cells = [format_metric(name, row["metrics"][name]) if name in row["metrics"] else "–" for name in columns]
+            lines.append([row["row"], *cells, format_duration(row["seconds"])])
+        headers = ["", *(f">{name}" if name == "perplexity" else f">{name} %" for name in columns), ">time"]
+        print_table(headers, lines, title="pictures", caption=caption)
+
+
+def group_rows(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Group rows that share a metric, in their order."""
+    groups: list[list[dict[str, Any]]] = []
+    for row in rows:
+        names = set(row["metrics"])
+        group = next((group for group in groups if names & {name for item in group for name in item["metrics"]}), None)
+        if group is None:
+            groups.append([row])
+        else:
+            group.append(row)
+    return groups
 
 
 def plot_rows(table: "PicturesTable", folder: Path, path: Path) -> None:

@@ -15,7 +15,7 @@ from mnemic.checkpoint.atomic_files import write_json
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.checkpoint.lock import lock_folder
 from mnemic.recipe import ConfigError, Recipe, did_you_mean, join_words, load_recipe
-from mnemic.reproduce.pictures.rows import ROWS
+from mnemic.reproduce.pictures.encoder_rows import ALL_ROWS as ROWS
 from mnemic.reproduce.rows import append_rows, describe_hardware, describe_versions, read_rows
 from mnemic.train.run import fit
 

@@ -1,0 +1,1 @@
+"""Metrics of networks that see pictures."""

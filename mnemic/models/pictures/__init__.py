@@ -1,0 +1,1 @@
+"""Networks that see pictures and read words."""

@@ -1,0 +1,1 @@
+"""Losses of networks that see pictures."""

@@ -1,0 +1,1 @@
+"""What networks that read words beside pictures predict."""
