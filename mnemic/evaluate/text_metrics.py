@@ -17,11 +17,11 @@ from mnemic.data.pictures.digits import PictureClassDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
-from mnemic.evaluate.caption_metrics import compute_caption_metrics
 from mnemic.evaluate.curves import average_precision, roc_auc
 from mnemic.evaluate.generation_metrics import EXACT, EXACT_BEAMS, compute_generation_metrics
 from mnemic.evaluate.intervals import bound_best, wilson_interval
 from mnemic.evaluate.pictures.alignment import compute_alignment_metrics
+from mnemic.evaluate.pictures.captions import compute_caption_metrics
 from mnemic.evaluate.pictures.tasks import compute_task_metrics
 from mnemic.evaluate.pretraining_metrics import (
     compute_denoising_metrics,

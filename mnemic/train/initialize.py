@@ -39,15 +39,14 @@ from mnemic.recipe import (
     select_kinds,
 )
 from mnemic.respond import RESPONSES
-from mnemic.train.check_pictures import check_pictures
 from mnemic.train.freeze import find_parts
 from mnemic.train.phases import Phase
 from mnemic.train.sampler import make_generator
-from mnemic.train.start_seq2seq import fit_start_weights, list_seq2seq_settings
+from mnemic.train.start.check_pictures import check_pictures
+from mnemic.train.start.seq2seq import fit_start_weights, list_seq2seq_settings
 
 COPYABLE_PARTS = ("encode", "mass", "memory", "respond")  # from ``model.init_from``
 LAYER_PREFIX = "encode.stack.blocks."  # of the weights of an encoder's layers
-MAX_WORDS = 12  # of the data, listed in an error
 
 
 def build_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
@@ -374,29 +373,3 @@ def check_phases(phases: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
                     f"phases.{phase.number} changes the weight {name!r}; a phase may change how "
                     "weights are used, not their sizes (width, slots, hops, tying ...)"
                 )
-
-
-def resolve_tied_words(data: Any, recipe: Recipe) -> Any:
-    """Add the ids of the words in ``model.memory.tied`` to the sizes of the data.
-
-    A checkpoint stores the sizes, so that the network can be rebuilt without the data.
-    """
-    memory = recipe["model"].get("memory")
-    tied = memory.get("tied") if isinstance(memory, Mapping) else None
-    if not isinstance(tied, list) or not all(type(key) in (int, str) for key in tied):
-        return data  # building the memory reports the error
-    ids = [key if isinstance(key, int) else word_id_of(key, data.tokenizer) for key in tied]
-    if invalid := [key for key in ids if not 0 < key < len(data.tokenizer)]:
-        last = len(data.tokenizer) - 1
-        raise ConfigError(f"model.memory.tied has the id {invalid[0]}; ids go from 1 to {last}; or name the words")
-    return data if ids == tied else data._replace(sizes={**data.sizes, "tied_words": ids})
-
-
-def word_id_of(word: str, tokenizer: Any) -> int:
-    """The id of a word; an error if it is not in the vocabulary."""
-    if word not in tokenizer:
-        known_words = join_words(tokenizer.vocabulary[2 : 2 + MAX_WORDS])
-        raise ConfigError(
-            f"model.memory.tied names {word!r}, which is not in the training data; it has {known_words} …"
-        )
-    return tokenizer.id_of(word)

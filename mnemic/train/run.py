@@ -38,15 +38,16 @@ from mnemic.objectives import CarriedState
 from mnemic.recipe import ConfigError, Recipe, build, kind_of
 from mnemic.train.distributed import init_distributed
 from mnemic.train.early_stopping import BestWeights, check_validation_data
-from mnemic.train.fill_embeddings import FilledRows, fill_embeddings
 from mnemic.train.freeze import freeze
-from mnemic.train.initialize import check_kinds, check_phases, initialize_network, rebuild_network, resolve_tied_words
+from mnemic.train.initialize import check_kinds, check_phases, initialize_network, rebuild_network
 from mnemic.train.logger import RunLogger
 from mnemic.train.loop import Step, build_optimizer
 from mnemic.train.optim.optimizers import optimizer_tensors_of, restore_optimizer
 from mnemic.train.phases import Phase, build_objective, build_sampler, read_phases, train_phase
 from mnemic.train.prefetch import Prefetcher
 from mnemic.train.sampler import make_generator
+from mnemic.train.start.fill_embeddings import FilledRows, fill_embeddings
+from mnemic.train.start.tied_words import resolve_tied_words
 from mnemic.train.teaching import Teaching
 
 # Of the names of carried tensors and of sums of losses in a checkpoint.

@@ -86,7 +86,7 @@ def make_bart() -> tuple[EncoderDecoder, Any]:
     """Make a BART of transformers, and a body with its weights."""
     from mnemic.checkpoint.seq2seq_folder.names import convert_to_mnemic
     from mnemic.checkpoint.seq2seq_folder.shape import model_options, read_shape
-    from mnemic.train.start_seq2seq import join_body
+    from mnemic.train.start.seq2seq import join_body
 
     sizes = {f"{side}_{key}": value for side in ("encoder", "decoder") for key, value in
              {"layers": 2, "attention_heads": 2, "ffn_dim": 24}.items()}  # fmt: skip

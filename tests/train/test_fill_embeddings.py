@@ -16,9 +16,9 @@ from mnemic.data.contract import Data
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, Recipe, load_recipe, override, parse_assignment
 from mnemic.text.tokenizers.match_words import match_words
-from mnemic.train.fill_embeddings import FilledRows, fill_embeddings
 from mnemic.train.initialize import initialize_network
 from mnemic.train.run import fit, load_data
+from mnemic.train.start.fill_embeddings import FilledRows, fill_embeddings
 
 WORDS = 'data.tokenizer={kind="words"}'
 

@@ -15,8 +15,8 @@ from mnemic.data.pictures.captions import describe_scene
 from mnemic.data.pictures.draw import draw_scenes
 from mnemic.data.pictures.files import write_scenes
 from mnemic.data.pictures.scenes import generate_scenes
-from mnemic.evaluate.caption_metrics import compute_caption_metrics
-from mnemic.evaluate.picture_retrieval import (
+from mnemic.evaluate.pictures.captions import compute_caption_metrics
+from mnemic.evaluate.pictures.retrieval import (
     TextScores,
     compute_retrieval_metrics,
     find_texts_by_neighbors,

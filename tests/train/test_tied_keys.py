@@ -9,8 +9,8 @@ from app_runs import STORY, run, sets
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.memory.entnet import EntNet
 from mnemic.recipe import ConfigError, Recipe, load_recipe
-from mnemic.train.initialize import resolve_tied_words
 from mnemic.train.run import load_data
+from mnemic.train.start.tied_words import resolve_tied_words
 
 SMALL = ("data={kind='generated', tasks=[1], count=40}", "model.width=8", "train.epochs=1")
 NAMED = "model.memory.tied=['Mary', 'john']"

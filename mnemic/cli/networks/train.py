@@ -13,8 +13,8 @@ from mnemic.recipe import ConfigError, kind_of, load_recipe, override
 from mnemic.train.interrupt import defer_interrupts
 
 if TYPE_CHECKING:
-    from mnemic.train.fill_embeddings import FilledRows
     from mnemic.train.run import StepReport
+    from mnemic.train.start.fill_embeddings import FilledRows
 
 START_HELP = "The encoder to start from: a run, a Hugging Face folder, or reader, which ships."
 

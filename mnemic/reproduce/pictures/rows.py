@@ -10,8 +10,8 @@ import torch
 
 from mnemic.checkpoint.folder import Checkpoint
 from mnemic.data import DATASETS
-from mnemic.evaluate.caption_metrics import compute_caption_metrics
-from mnemic.evaluate.picture_retrieval import compute_retrieval_metrics, select_distinct
+from mnemic.evaluate.pictures.captions import compute_caption_metrics
+from mnemic.evaluate.pictures.retrieval import compute_retrieval_metrics, select_distinct
 from mnemic.recipe import build
 
 RETRIEVAL_SCENES = 100  # among which pictures and texts are found

@@ -83,7 +83,7 @@ class CaptionDecoder(Response):
     def look(
         self, memory: Any, embedded: Tensor, state: CaptionState, uniforms: Tensor | None = None
     ) -> tuple[Tensor, CaptionState, Reading]:
-        """Read the memory after a word (b d); return the gated context (b d), state and gaze."""
+        """Read the memory after a word (b d); return context (b d), state and gaze."""
         reading: Reading = memory.read(state.slots, state.hidden[:, None, None], uniforms=uniforms)
         context = reading.found[:, 0]  # b d
         if self.gate is not None:

@@ -142,12 +142,11 @@ class DetectionHeads(nn.Module):
     def __init__(self, width: int, classes: int, attributes: int, *, queries: int) -> None:
         super().__init__()
         self.classes = nn.Linear(width, classes + 1)
-        self.box: Any = nn.Sequential(
-            nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 4)
-        )
-        nn.init.zeros_(self.box[-1].weight)
+        offsets = nn.Linear(width, 4)
+        self.box = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), offsets)
+        nn.init.zeros_(offsets.weight)
         with torch.no_grad():
-            self.box[-1].bias.copy_(torch.tensor([0.5, 0.5, FIRST_SIZE, FIRST_SIZE]).logit())
+            offsets.bias.copy_(torch.tensor([0.5, 0.5, FIRST_SIZE, FIRST_SIZE]).logit())
         self.points = nn.Parameter(spread_points(queries).logit())  # q 2
         self.class_vectors = nn.Embedding(classes, width)
         self.attribute = nn.Sequential(nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, attributes))

@@ -1,0 +1,1 @@
+"""Start networks from others: what each family of networks takes, and what it refuses."""
