@@ -35,7 +35,7 @@ def run(argv: list[str]) -> int:
             return function(**values) or 0
     if words[:1] in (["-h"], ["--help"]):
         for name, function in COMMANDS.items():
-            print(f"mnemic {name:<16}{cleandoc(function.__doc__ or '').splitlines()[0]}")
+            print(f"mnemic {name:<18}{cleandoc(function.__doc__ or '').splitlines()[0]}")
         return 0
     raise ValueError(f"No such command {' '.join(words[:1])!r}. (see: mnemic --help)")
 

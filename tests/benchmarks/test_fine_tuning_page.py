@@ -60,7 +60,7 @@ def test_a_run_from_what_was_packed_leaves_its_figures(
     for number in (-1, 0):
         fine_tuning.run_job(fine_tuning.Job("toy", 0, number), carry, out, runs, "cpu")
     results = json.loads((out / "toy-0.json").read_text("utf-8"))
-    assert results["test"].keys() == results["validation"].keys() == {"accuracy", "f1", "matthews"}
+    assert results["test"].keys() == results["validation"].keys() >= {"accuracy", "f1", "matthews"}
     assert (results["texts"], results["epoch"], results["started"]) == (60, 1, True)
     assert results["tokens"][0] == results["tokens"][1] > 300
     candidate = json.loads((out / "toy-0-try0.json").read_text("utf-8"))

@@ -33,7 +33,8 @@ RECIPES = {
     "memnn": "memnn-am-ng-nl",
     "wmn": "wmn",
 }
-STORY_MEMORIES = MEMORIES.keys() - select_kinds(MEMORIES, carries_segments=True) - {"key-value"}
+OTHER_MEMORIES = {"key-value", "regions", "sampled-regions"}  # of facts and of pictures
+STORY_MEMORIES = MEMORIES.keys() - select_kinds(MEMORIES, carries_segments=True) - OTHER_MEMORIES
 RECIPES |= {kind: kind for kind in sorted(STORY_MEMORIES - RECIPES.keys())}  # a recipe has its memory's name
 
 

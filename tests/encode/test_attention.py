@@ -17,9 +17,9 @@ ROW_KINDS = select_kinds(ATTENTIONS, supports_rows=True)
 CAUSAL_KINDS = select_kinds(ATTENTIONS, supports_causal=True)
 
 
-def make_attention(kind: str, seed: int = 0) -> torch.nn.Module:
+def make_attention(kind: str, seed: int = 0, **facts: bool) -> torch.nn.Module:
     torch.manual_seed(seed)
-    return build(ATTENTIONS, {"kind": kind}, width=D).eval()
+    return build(ATTENTIONS, {"kind": kind}, width=D, **facts).eval()
 
 
 def random_states(*shape: int) -> Tensor:
@@ -126,7 +126,7 @@ def test_queries_in_chunks_equal_all_at_once(kind: str, size: int) -> None:
 @pytest.mark.parametrize("kind", select_kinds(ATTENTIONS, supports_cross=True))
 def test_queries_of_another_text_in_chunks_equal_all_at_once(kind: str) -> None:
     """One query at a time needs no matrix of n m weights; a fused kernel makes none either."""
-    attention, x, source = make_attention(kind), random_states(2, 8), 2 * random_states(2, 5)
+    attention, x, source = make_attention(kind, is_cross=True), random_states(2, 8), 2 * random_states(2, 5)
     mask = (torch.arange(5) < torch.tensor([5, 3])[:, None])[:, None, None]  # b 1 1 m
     expected = attention(x, source, mask)
     chunks = [attention(chunk, source, mask) for chunk in x.split(1, 1)]

@@ -139,9 +139,9 @@ def test_a_tiny_wmn_learns_to_compare_sentences() -> None:
     """No single sentence helps: it learns which of all pairs of six words are equal."""
     num_words = 6
     network = build_model({**MODEL, "width": 16}, {"vocab": num_words + 4, "max_length": 2})
-    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.005)
     all_pairs = torch.cartesian_prod(torch.arange(num_words), torch.arange(num_words))  # 36 pairs
-    for _ in range(300):
+    for _ in range(500):
         first = torch.randint(num_words, (64,))
         second = torch.where(torch.rand(64) < 0.5, first, torch.randint(num_words, (64,)))
         inputs, answers = make_comparison_task(torch.stack([first, second], 1), num_words)

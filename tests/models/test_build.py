@@ -11,6 +11,7 @@ from mnemic.recipe import ConfigError, load_recipe, recipe_names
 from mnemic.respond.pretraining.masked import PretrainingHeads
 
 SIZES: dict[str, Any] = {"vocab": 300, "classes": 3, "max_length": 16, "tied_words": [1, 2]}
+SIZES |= {"channels": 3, "side": 48, "task_classes": [3, 2, 2, 2], "attributes": 3}  # of pictures
 
 
 def model_of(recipe: str) -> dict[str, Any]:

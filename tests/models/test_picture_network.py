@@ -17,6 +17,9 @@ CASES: dict[str, dict[str, Any]] = {
     "conv": {"kind": "conv"},
     "conv, all options": {"kind": "conv", "depth": 2, "groups": 4, "dilation": 2, "squeeze": 2},
     "patches": {"kind": "patches", "patch": 12, "stack": {"depth": 1}},
+    "crops": {"kind": "crops", "halvings": 1},
+    "mixer": {"kind": "mixer", "patch": 12, "depth": 1},
+    "repmlp": {"kind": "repmlp", "patch": 4, "depth": 1, "bottleneck": 8},
     "patches, mixer": {"kind": "patches", "stack": {"depth": 1, "attention": {"kind": "mlp-mixer", "length": 36}}},
 }
 

@@ -13,10 +13,9 @@ import pytest
 from mnemic import Memory
 from mnemic.predict.memory_state import load_state_file
 from mnemic.store import SQLiteStore, StoreError
-from mnemic.store.contract import Document, MemorySlot
+from mnemic.store.contract import Document
 from mnemic.store.ingest.forget import MIN_TRACE_BYTES, collect_traces, sample_bytes, split_bytes
 from mnemic.store.sqlite.quantized import QuantizedVectors, write_quantized
-from mnemic.text.documents import Passage, Sentence
 
 SECRET = "The passphrase of the cellar is written on the back of the third painting."
 OLD_STATE = Path(__file__).parents[1] / "files_0_1" / "keeps.mem"
@@ -99,8 +98,7 @@ def test_the_shortest_traces_are_looked_for() -> None:
     """Names, words, texts and vectors of just enough bytes."""
     word = "k" * MIN_TRACE_BYTES
     document = Document(1, word, "note", word[1:], (), None, "", None, 1, 1, (word.upper(),))
-    slot = MemorySlot(1, 1, 0, Passage(f"A {word}", None, (Sentence(0, 12, 1, 0, 12),)))
-    traces = collect_traces(document, [slot], numpy.zeros((0, 4)), numpy.zeros((0, 4)))
+    traces = collect_traces(document, [f"A {word}"], numpy.zeros((0, 4)), numpy.zeros((0, 4)))
     assert {word.encode(), word.upper().encode(), word[2:8].encode()} <= set(traces)
     assert word[1:].encode() not in traces
     assert list(split_bytes(word)) == [word.encode()]

@@ -91,7 +91,8 @@ def nested_tables() -> dict[str, Constructors]:
 
     return {
         "update": hop_update.UPDATES, "match": match.MATCHES, "controller": controller.CONTROLLERS,
-        "recurrent": encode.RECURRENTS, "embeddings": encode.EMBEDDINGS, "positions": encode.POSITIONS,
+        "recurrent": encode.RECURRENTS, "embeddings": encode.EMBEDDINGS,
+        "decoder_embeddings": encode.EMBEDDINGS, "positions": encode.POSITIONS,
         "stack": encode.STACKS, "decoder": encode.DECODERS, "attention": encode.ATTENTIONS,
         "cross_attention": encode.ATTENTIONS, "feed": FEED_FORWARDS,
         "tokenizer": TOKENIZER_BUILDERS, "format": FORMATS, "masking": MASKINGS,
@@ -102,15 +103,17 @@ def nested_tables() -> dict[str, Constructors]:
 def nested_sections() -> dict[str, Callable[..., Any]]:
     """Map the options that are sections without a kind to their constructors."""
     from mnemic.data.text_tasks.augment_questions import Augmentation
+    from mnemic.encode.transformer import TransformerEncoder
 
-    return {"augment": Augmentation}
+    return {"augment": Augmentation, "source": TransformerEncoder}
 
 
 def share_tables() -> dict[str, Iterable[str]]:
     """Map the options that are tables of numbers to what these are the shares of."""
+    from mnemic.data.pictures.tasks import TASKS
     from mnemic.objectives.pretraining.views import VIEWS
 
-    return {"views": VIEWS}
+    return {"ratios": TASKS, "views": VIEWS}
 
 
 def list_kind_options(
