@@ -14,13 +14,12 @@ import random
 from pathlib import Path
 
 import squad_memory
+from memory_answers import MIN_RIGHT_F1
 from reader_domains import read_evaluation_sets
 
 from mnemic import Memory
 from mnemic.evaluate.intervals import wilson_interval
 from mnemic.evaluate.metrics import answer_f1
-
-MIN_RIGHT_F1 = 0.5  # of an answer that counts as right
 
 
 def main() -> None:

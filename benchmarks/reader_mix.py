@@ -18,7 +18,9 @@ bert-mass with that one's encoder; and measures them by domain. --minutes are th
 readers, of the distilled one, of the layers, and of the small reader. A run first takes a few steps
 to learn how many fit into its minutes. RESULTS gets the networks in 8 bits as soon as they are
 there, in pieces of 15 MiB (``join`` puts them together), and results.tar.gz:
-figures, predictions and logs. --tiny does everything on the CPU in minutes, with few questions and
+figures, predictions and logs. ``refine`` trains both shipped readers on instead: copies of their
+folders in carry/weights, once carry/ready is there; its --minutes are those of the large one and of
+the small one. --tiny does everything on the CPU in minutes, with few questions and
 networks of few layers, to see that it works.
 """
 
@@ -271,7 +273,10 @@ def average(args: argparse.Namespace, names: list[str]) -> None:
     """Average the readers of all seeds, and store their mean in 8 bits."""
     from mnemic.checkpoint.average import average_checkpoints
 
-    average_checkpoints([args.out / name for name in names], args.out / FIRST)
+    if len(names) == 1:
+        shutil.copytree(args.out / names[0], args.out / FIRST)
+    else:
+        average_checkpoints([args.out / name for name in names], args.out / FIRST)
     save_int8(args, FIRST)
 
 
