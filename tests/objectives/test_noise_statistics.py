@@ -47,8 +47,8 @@ def test_spans_are_placed_anywhere_and_do_not_overlap() -> None:
     covered = mark_covered(InfillingSpans(starts, lengths, is_real))
     assert (covered.sum(1) == lengths.sum(1)).all()  # no word in two spans
     # The rows with exactly two spans, of one and two words: 3 words outside, 5 places, 2 of spans.
-    chosen = (is_real.sum(1) == 2) & (lengths[:, 0] == 1) & (lengths[:, 1] == 2)
-    counts = count_rows(starts[chosen][:, :2])
+    is_selected = (is_real.sum(1) == 2) & (lengths[:, 0] == 1) & (lengths[:, 1] == 2)
+    counts = count_rows(starts[is_selected][:, :2])
     assert len(counts) == comb(5, 2) * 2
     assert fits(list(counts.values()), [1 / len(counts)] * len(counts))
 

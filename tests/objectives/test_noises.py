@@ -115,9 +115,9 @@ def test_noise_after_sentinels_leaves_them_alone() -> None:
     texts = apply(start_texts(make_noise_batch(30)), {"kind": "sentinels", "rate": 0.4},
                   {"kind": "token-masking", "masking": {"kind": "tokens", "rate": 1.0}})  # fmt: skip
     for row in range(30):
-        said = [token for token in list_targets(texts, row) if token in SENTINELS]
+        sentinels = [token for token in list_targets(texts, row) if token in SENTINELS]
         seen = [token for token in list_source(texts, row) if token in SENTINELS]
-        assert seen == said[:-1] == SENTINELS[: len(seen)].tolist()
+        assert seen == sentinels[:-1] == SENTINELS[: len(seen)].tolist()
         assert set(list_source(texts, row)) <= {2, 3, 4, *seen}
 
 

@@ -151,9 +151,9 @@ def test_how_words_are_chosen(quick_one: Model) -> None:
     ids = quick_one.tokenizer.encode(long[0].text, special=False).ids
     assert len(long[0].text) > len(quick_one.generate(texts)[0].text)
     assert len(set(ids)) > 10
-    drawn = [quick_one.generate(texts, temperature=2.0, top_p=0.95, seed=seed) for seed in (0, 0, 1)]
-    assert drawn[0] == drawn[1] != drawn[2]
-    assert quick_one.generate(texts[1:], temperature=2.0, top_p=0.95) == drawn[0][1:]
+    samples = [quick_one.generate(texts, temperature=2.0, top_p=0.95, seed=seed) for seed in (0, 0, 1)]
+    assert samples[0] == samples[1] != samples[2]
+    assert quick_one.generate(texts[1:], temperature=2.0, top_p=0.95) == samples[0][1:]
     assert [answer.text for answer in quick_one.generate(texts, top_k=1)] == [
         answer.text for answer in quick_one.generate(texts)
     ]
