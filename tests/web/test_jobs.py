@@ -8,7 +8,9 @@ from threading import Event, Thread
 import pytest
 from web_service import DOCUMENTS, Api, open_api, parse_events
 
+from mnemic.store import RememberStep
 from mnemic.web.jobs.pools import WorkerPool, WriteTurns
+from mnemic.web.jobs.remember import RememberJob
 from mnemic.web.jobs.table import RESTARTED, JobTable, RunningJob, make_record
 from mnemic.web.limits import WebLimits
 from mnemic.web.problems import Problem
@@ -154,6 +156,31 @@ def test_a_note_does_not_wait_for_a_long_job(tmp_path: Path, monkeypatch: pytest
         listed = api.call("GET", f"{DOCUMENTS}?limit=200")
         assert listed["total"] == 141
         assert note["id"] <= 141
+
+
+def test_a_turn_ends_after_all_that_was_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    note_step, people = RememberJob.note_step, list[Thread]()
+
+    def write(turns: WriteTurns) -> None:
+        with turns.take():
+            pass
+
+    def note_step_and_interrupt(job: RememberJob, step: RememberStep) -> None:
+        note_step(job, step)
+        if step.outcome == "new" and not people:  # the first of many files that were committed together
+            people.append(Thread(target=write, args=(job.served.turns,)))
+            people[0].start()
+            while not job.served.turns.num_urgent:
+                time.sleep(0.001)
+
+    monkeypatch.setattr("mnemic.web.jobs.remember.MIN_TURN_S", 0.0)
+    monkeypatch.setattr(RememberJob, "note_step", note_step_and_interrupt)
+    with open_api(tmp_path) as api:
+        job = api.finish(
+            api.call("POST", DOCUMENTS, 202, files=[("files", item) for item in write_notes(80).items()])["job"]
+        )
+    people[0].join()
+    assert job["counts"] == {"new": 80}
 
 
 def test_many_ask_while_documents_are_remembered(tmp_path: Path) -> None:

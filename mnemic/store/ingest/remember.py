@@ -249,7 +249,8 @@ class RememberRun:
     def write_files(self, files: Sequence[tuple[PendingFile, EmbeddedPassages]]) -> list[RememberStep]:
         """Write files with their embedded passages in one transaction."""
         with self.store.transaction():
-            return [self.write_documents(file, iter(file_passages)) for file, file_passages in files]
+            steps = [self.write_documents(file, iter(file_passages)) for file, file_passages in files]
+        return [step._replace(num_following=len(steps) - 1 - number) for number, step in enumerate(steps)]
 
     def write_documents(self, file: PendingFile, pairs: Iterator[EmbeddedPassage]) -> RememberStep:
         """Write the documents of one file, and make its step."""

@@ -23,6 +23,7 @@ class RememberStep(NamedTuple):
     notes: tuple[str, ...]  # why it is broken or skipped, or which parts could not be read
     done: int  # bytes of all files, so far
     total: int
+    num_following: int = 0  # steps that follow, of files that were committed with this one
 
 
 def find_install_command(reason: str) -> str:

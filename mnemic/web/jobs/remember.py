@@ -63,6 +63,8 @@ class RememberJob:
                 for step in steps:
                     self.note_step(step)
                     has_written |= step.outcome in ("new", "changed")
+                    if step.num_following:  # they are written already, and a later turn would call them unchanged
+                        continue
                     if stop.is_set():
                         return False
                     if has_written and turns.num_urgent and time.monotonic() - started > MIN_TURN_S:
