@@ -6,7 +6,8 @@
 DATA has ``squad`` and ``qa``. ``pack`` writes the questions that the recipe ``reader-12`` holds
 out, with the texts to search, which ``measure`` needs alone: ``medquad`` and ``dstc9`` (the
 held-out half of the pairs; the entity stands before the question, equal answers are one text) and
-``nq`` (held-out questions, among the texts of all). A model is a shipped network, a checkpoint,
+``nq`` (held-out questions, among the texts of all) and ``squad`` (all questions of dev, among the
+paragraphs of train and dev). A model is a shipped network, a checkpoint,
 ``minilm`` or a Hugging Face folder; ``=first`` takes the state of its first token instead of the
 mean, and a text after another ``=`` is put before questions, one after a third before texts. Texts
 are cut to 384 tokens. A checkpoint is measured by passages and by nearest sentences (``keys``).
@@ -52,6 +53,7 @@ def pack(args: argparse.Namespace) -> None:
             ("nq", "nq_qed_train", ("train", "validation", "test")),
         )
     }
+    pools["squad"] = make_pool(select("squad/dev", "test"), select("squad/", "train", "validation", "test"))
     write_atomically(args.pools, lzma.compress(json.dumps(pools).encode()))
     for name, pool in pools.items():
         print(f"{name}: {len(pool['questions'])} questions, {len(pool['texts'])} texts")

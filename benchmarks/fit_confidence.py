@@ -17,8 +17,9 @@ next time.
 import argparse
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import squad_memory
@@ -30,13 +31,14 @@ from torch import Tensor
 from mnemic import Memory
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.evaluate.metrics import answer_f1, exact_match
-from mnemic.store.answer.ask import AskOptions, retrieve_in_hops
+from mnemic.store.answer.ask import AskOptions, read_memory, retrieve_in_hops
 from mnemic.store.answer.confidence import ConfidenceModel, SpanFeatures
 from mnemic.store.answer.rank import normalize_answer
-from mnemic.store.answer.read import read_passages
+from mnemic.store.answer.read import find_candidates
 
 CONFIDENCES = [number / 100 for number in range(1, 100)]
 MAX_ITERATIONS = 200
+NOTHING_FIXED: Mapping[str, float] = MappingProxyType({})
 Case = dict[str, Any]  # a question: its memory, whether it has an answer, its article, its candidates
 
 
@@ -54,9 +56,11 @@ def gather_cases(
 
 def gather_offers(memory: Memory, question: QuestionExample) -> list[dict[str, Any]]:
     """Gather the reader's candidate answers to a question, with their features and F1."""
-    hops, slots = retrieve_in_hops(memory.store, memory.embedder, question.question, AskOptions(), rank_last_hop=False)
+    options = AskOptions()
+    hops, sentences = retrieve_in_hops(memory.store, memory.embedder, question.question, options, rank_last_hop=False)
+    retrieved = read_memory(memory.store, memory.reader, question.question, hops, sentences, options)
     offers = []
-    for candidate, features in read_passages(memory.reader, question.question, slots, hops) or []:
+    for candidate, features in find_candidates(question.question, retrieved.read):
         text, metrics = candidate.text, {"exact": 0.0, "f1": 0.0}
         if question.answers:
             metrics = {"exact": exact_match(text, question.answers), "f1": answer_f1(text, question.answers)}
@@ -100,16 +104,19 @@ def make_tensors(cases: list[Case]) -> tuple[Tensor, Tensor, Tensor]:
     return features, mask, is_right
 
 
-def fit_confidence(cases: list[Case]) -> ConfidenceModel:
-    """Fit the weights of the confidence model by maximum likelihood."""
+def fit_confidence(cases: list[Case], fixed: Mapping[str, float] = NOTHING_FIXED) -> ConfidenceModel:
+    """Fit the weights of the confidence model by maximum likelihood, but for ``fixed`` ones."""
     features, mask, is_right = make_tensors(cases)
+    free = torch.tensor([name not in fixed for name in ConfidenceModel._fields], dtype=torch.float64)
+    values = torch.tensor([fixed.get(name, 0.0) for name in ConfidenceModel._fields], dtype=torch.float64)
     weights = torch.zeros(len(SpanFeatures._fields) + 1, dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([weights], max_iter=MAX_ITERATIONS, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         """Compute the negative log-likelihood and its gradient."""
         optimizer.zero_grad()
-        logits = (features @ weights[:-1] + weights[-1]).masked_fill(~mask, -torch.inf)  # q o
+        all_weights = weights * free + values
+        logits = (features @ all_weights[:-1] + all_weights[-1]).masked_fill(~mask, -torch.inf)  # q o
         log_probabilities = torch.cat([logits, torch.zeros(len(cases), 1, dtype=torch.float64)], 1).log_softmax(1)
         no_answer = ~is_right.any(1, keepdim=True)
         is_target = torch.cat([is_right, no_answer], 1)
@@ -118,14 +125,14 @@ def fit_confidence(cases: list[Case]) -> ConfidenceModel:
         return total
 
     optimizer.step(loss)
-    return ConfidenceModel(*weights.tolist())
+    return ConfidenceModel(*(weights * free + values).tolist())
 
 
 def choose_answer(model: ConfidenceModel, case: Case) -> JudgedAnswer:
     """Choose the answer with the highest confidence, summed over equal texts."""
     offers = case["offers"]
     probabilities = model.predict_probabilities(
-        [SpanFeatures(*(offer[name] for name in SpanFeatures._fields)) for offer in offers]
+        [SpanFeatures(**{name: offer[name] for name in SpanFeatures._fields}) for offer in offers]
     )
     sums: dict[str, float] = {}
     for offer, probability in zip(offers, probabilities):
@@ -137,12 +144,17 @@ def choose_answer(model: ConfidenceModel, case: Case) -> JudgedAnswer:
     return JudgedAnswer(sums[best_text], best_offer["exact"], best_offer["f1"], 0, False, 0.0)
 
 
-def judge_cases(cases: list[Case], key: str = "article") -> list[tuple[Case, JudgedAnswer]]:
+def judge_cases(
+    cases: list[Case], key: str = "article", fixed: Mapping[str, float] = NOTHING_FIXED
+) -> list[tuple[Case, JudgedAnswer]]:
     """Choose the answer to each case with weights fitted on other articles, or texts."""
     halves = [[case for case in cases if case[key] // 2 % 2 == parity] for parity in (0, 1)]
     return [
         (case, choose_answer(model, case))
-        for model, held_out_cases in ((fit_confidence(halves[1]), halves[0]), (fit_confidence(halves[0]), halves[1]))
+        for model, held_out_cases in (
+            (fit_confidence(halves[1], fixed), halves[0]),
+            (fit_confidence(halves[0], fixed), halves[1]),
+        )
         for case in held_out_cases
     ]
 

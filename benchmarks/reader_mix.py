@@ -12,16 +12,15 @@ carry/e5-small-0 …, of at most --piece MiB, to be copied one by one into one f
 
 ``start`` takes the options of ``run``, which does the same in the foreground, and waits for pieces
 that are not there yet. It trains side by side a reader of 12 layers and a teacher per --seeds,
-which only reads (those of odd seeds without altered questions); trains the reader on with the
-answers of all of them; then one of 6 layers, from the layers of that one, and its answers; then
-bert-mass with that one's encoder; and measures them by domain. --minutes are those of the first
-readers, of the distilled one, of the layers, and of the small reader. A run first takes a few steps
-to learn how many fit into its minutes. RESULTS gets the networks in 8 bits as soon as they are
-there, in pieces of 15 MiB (``join`` puts them together), and results.tar.gz:
-figures, predictions and logs. ``refine`` trains both shipped readers on instead: copies of their
-folders in carry/weights, once carry/ready is there; its --minutes are those of the large one and of
-the small one. --tiny does everything on the CPU in minutes, with few questions and
-networks of few layers, to see that it works.
+which only reads (those of odd seeds mostly Wikipedia); trains the reader on with the answers of all
+of them, once per seed, and averages these; then one of 6 layers, from the layers of that mean, and
+its answers; then bert-mass with that one's encoder; and measures them by domain. With --go-on both
+readers go on from copies of folders in carry/weights: reader and reader-small. --minutes are those
+of the first readers, of the distilled ones, of the layers, and of the small reader. A run first
+takes a few steps to learn how many fit into its minutes. --compare are networks to measure beside
+them. RESULTS gets the networks in 8 bits as soon as they are there, in pieces of 15 MiB (``join``
+puts them together), and results.tar.gz: figures, predictions and logs. --tiny does everything on
+the CPU in minutes, with few questions and networks of few layers, to see that it works.
 """
 
 import argparse
@@ -62,7 +61,9 @@ TINY_SOURCES: list[dict[str, Any]] = [
 FIRST, TEACHER, DISTILLED = "reader-12", "reader-12-teacher", "reader-12-distilled"
 LAYERS, SMALL = "reader-6-layers", "reader-small"
 TINY_DEPTHS = {FIRST: 2, TEACHER: 2, DISTILLED: 2, LAYERS: 1, SMALL: 1}
-REFINED = ["train.batch=128", "train.rate=0.00012", 'train.frozen=["encode.embeddings.tokens"]']  # of the large one
+FROZEN = 'train.frozen=["encode.embeddings.tokens"]'  # word vectors that both readers share
+GO_ON = {FIRST: ["train.batch=128", "train.rate=0.00012", FROZEN], DISTILLED: [FROZEN]}
+WIKIPEDIA_WEIGHT = 3.0  # of its questions for teachers of odd seeds
 START = "e5-small"
 QUESTIONS_FILE = "questions.xz"
 TENSORS_FILE, MISSING = "weights.safetensors", "missing.json"
@@ -202,7 +203,7 @@ def run(args: argparse.Namespace) -> None:
     """Train, quantize and measure everything; write out/done or out/failed at the end."""
     args.out.mkdir(parents=True, exist_ok=True)
     try:
-        refine_stages(args) if args.command == "refine" else run_stages(args)
+        run_stages(args)
     except BaseException:
         (args.out / "failed").write_text(traceback.format_exc(), encoding="utf-8")
         raise
@@ -218,48 +219,29 @@ def run_stages(args: argparse.Namespace) -> None:
     load_questions(args.carry / "questions" / QUESTIONS_FILE)
     start = wait_for_network(args.carry, START)
     report(args, f"{len(DATA['loaded'].train)} training questions")
-    minutes, seed = args.minutes, args.seeds[0]
-    jobs = {
-        name: partial(train_reader, args, name, start, seed, minutes[0])
-        for name, seed in [(FIRST, seed), *zip(teachers, args.seeds)]
+    minutes, seed, weights = args.minutes, args.seeds[0], args.carry / "weights"
+    first_start = weights / "reader" if args.go_on else start
+    jobs = {FIRST: partial(train_reader, args, FIRST, first_start, seed, minutes[0])}
+    jobs |= {
+        name: partial(train_reader, args, name, start, seed, minutes[0]) for name, seed in zip(teachers, args.seeds)
     }
-    run_jobs(args, {**jobs, "encode": partial(encode_sets, args)})
-    distilled = partial(train_reader, args, DISTILLED, args.out / FIRST, seed, minutes[1])
-    run_jobs(args, {DISTILLED: distilled, **{f"measure-{name}": partial(measure, args, name) for name in teachers}})
+    run_jobs(args, {**jobs, "measure-others": partial(measure_others, args)})
+    distilled = [f"{DISTILLED}-{seed}" for seed in args.seeds]
+    jobs = {
+        name: partial(train_reader, args, name, args.out / FIRST, seed, minutes[1])
+        for name, seed in zip(distilled, args.seeds)
+    }
+    run_jobs(args, jobs | {f"measure-{name}": partial(measure, args, name) for name in teachers})
+    run_jobs(args, {"average": partial(average, args, distilled)})
     collect_network(args, DISTILLED)
-    layers = partial(train_reader, args, LAYERS, args.out / DISTILLED, seed, minutes[2])
-    run_jobs(args, {LAYERS: layers, f"measure-{DISTILLED}": partial(measure, args, DISTILLED)})
-    collect_figures(args)
-    small = partial(train_reader, args, SMALL, args.out / LAYERS, seed, minutes[3])
-    run_jobs(args, {SMALL: small, f"measure-{FIRST}": partial(measure, args, FIRST)})
-    collect_network(args, SMALL)
-    collect_figures(args)
-    measure_small = partial(measure, args, SMALL)
-    run_jobs(args, {f"measure-{SMALL}": measure_small, "bert-mass": partial(train_bert_mass, args)})
-    collect_network(args, "bert-mass")
-    collect_figures(args)
-    report(args, "done")
-
-
-def refine_stages(args: argparse.Namespace) -> None:
-    """Train the shipped readers on: the large one per seed, then the small one with their mean."""
-    import torch
-
-    torch.set_num_threads(1)
-    large = [f"{FIRST}-{seed}" for seed in args.seeds]
-    load_questions(args.carry / "questions" / QUESTIONS_FILE)
-    while not (args.carry / "ready").exists():
-        time.sleep(0.2)
-    minutes, weights = args.minutes, args.carry / "weights"
-    jobs = {
-        name: partial(train_reader, args, name, weights / "reader", seed, minutes[0])
-        for name, seed in zip(large, args.seeds)
-    }
-    run_jobs(args, {**jobs, "encode": partial(encode_sets, args)})
-    run_jobs(args, {"average": partial(average, args, large)})
-    collect_network(args, FIRST)
-    small = partial(train_reader, args, SMALL, weights / "reader-small", args.seeds[0], minutes[1])
-    run_jobs(args, {SMALL: small, f"measure-{FIRST}": partial(measure, args, FIRST)})
+    measurements = {f"measure-{name}": partial(measure, args, name) for name in (DISTILLED, FIRST)}
+    if args.go_on:
+        small_start = weights / "reader-small"
+    else:
+        small_start = args.out / LAYERS
+        layers = partial(train_reader, args, LAYERS, args.out / DISTILLED, seed, minutes[2])
+        run_jobs(args, {LAYERS: layers})
+    run_jobs(args, {SMALL: partial(train_reader, args, SMALL, small_start, seed, minutes[3]), **measurements})
     collect_network(args, SMALL)
     collect_figures(args)
     measure_small = partial(measure, args, SMALL)
@@ -270,14 +252,14 @@ def refine_stages(args: argparse.Namespace) -> None:
 
 
 def average(args: argparse.Namespace, names: list[str]) -> None:
-    """Average the readers of all seeds, and store their mean in 8 bits."""
+    """Average the distilled readers of all seeds, and store their mean in 8 bits."""
     from mnemic.checkpoint.average import average_checkpoints
 
     if len(names) == 1:
-        shutil.copytree(args.out / names[0], args.out / FIRST)
+        shutil.copytree(args.out / names[0], args.out / DISTILLED)
     else:
-        average_checkpoints([args.out / name for name in names], args.out / FIRST)
-    save_int8(args, FIRST)
+        average_checkpoints([args.out / name for name in names], args.out / DISTILLED)
+    save_int8(args, DISTILLED)
 
 
 def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, Any]:
@@ -288,12 +270,11 @@ def make_recipe(args: argparse.Namespace, name: str, start: Path) -> dict[str, A
     sets = [f"data.folder={args.carry / 'data'}", "train.validate=0", f"train.log={LOG_STEPS}", "train.save=100000"]
     if args.tiny:
         sets += [*TINY, f"model.encode.stack.depth={TINY_DEPTHS[name]}"]
-    if args.command == "refine" and name == FIRST:
-        sets += REFINED
+    if args.go_on:
+        sets += GO_ON.get(name, [])
     recipe = load_recipe(name, [*sets, *args.sets], change=partial(start_recipe_from, folder=start))
     if "teacher" in recipe:
-        large = DISTILLED if args.command == "run" else FIRST
-        names = [FIRST, *(f"{TEACHER}-{seed}" for seed in args.seeds)] if name == DISTILLED else [large]
+        names = [FIRST, *(f"{TEACHER}-{seed}" for seed in args.seeds)] if name == DISTILLED else [DISTILLED]
         recipe = override(recipe, "teacher.folder", [str(args.out / teacher) for teacher in names])
     return recipe
 
@@ -330,7 +311,7 @@ def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, mi
     kind = name if name in TINY_DEPTHS else name.rpartition("-")[0]  # without its seed
     recipe = make_recipe(args, kind, start)
     if kind == TEACHER and seed % 2:
-        recipe = override(recipe, "data.augment.altered", 0.0)
+        recipe = override(recipe, "data.sources", prefer_wikipedia(recipe["data"]["sources"]))
     train = change_mix(recipe["data"])
     print(f"{float(train.weights.sum()):.0f} questions an epoch", flush=True)
     training.load_data = lambda recipe: DATA["loaded"]._replace(train=train)
@@ -355,6 +336,12 @@ def train_reader(args: argparse.Namespace, name: str, start: Path, seed: int, mi
             print(f"{row['step']}/{step.total_steps} loss {row['loss']:.4f} {row.get('losses')}", flush=True)
     if name != LAYERS:
         save_int8(args, name)
+
+
+def prefer_wikipedia(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return sources with a greater weight of those from Wikipedia."""
+    factors = [WIKIPEDIA_WEIGHT if source.get("domain") == "wikipedia" else 1.0 for source in sources]
+    return [{**source, "weight": factor * source.get("weight", 1.0)} for source, factor in zip(sources, factors)]
 
 
 def change_mix(data: dict[str, Any]) -> Any:
@@ -416,18 +403,26 @@ def measure(args: argparse.Namespace, name: str) -> None:
     from mnemic.checkpoint.folder import load_checkpoint
     from mnemic.train.distributed import init_distributed
 
-    folder, device = args.out / "int8" / name, init_distributed(args.device)
+    folder, device = args.out / "int8" / Path(name).name, init_distributed(args.device)
     checkpoint = load_checkpoint(folder if folder.is_dir() else name)
     sets = torch.load(args.out / "sets.pt", weights_only=False)  # our own file
-    figures = measure_reader(checkpoint, sets, device, args.out / f"{name}.jsonl.gz")
-    if not args.tiny and name in (FIRST, DISTILLED, SMALL):
+    figures = measure_reader(checkpoint, sets, device, args.out / f"{folder.name}.jsonl.gz")
+    if not args.tiny and TEACHER not in name:
         data = {"kind": "retrieval", "folder": str(args.carry / "data" / "squad")}
         figures["squad"] = measure_squad(checkpoint, data, device)
-    write_atomically(args.out / f"{name}.json", json.dumps(figures, indent=1).encode())
+    write_atomically(args.out / f"{folder.name}.json", json.dumps(figures, indent=1).encode())
+
+
+def measure_others(args: argparse.Namespace) -> None:
+    """Encode the evaluation sets, and measure networks that are trained already."""
+    encode_sets(args)
+    for name in args.compare:
+        measure(args, name)
+        print(name, flush=True)
 
 
 def run_jobs(args: argparse.Namespace, jobs: Mapping[str, Callable[[], None]]) -> None:
-    """Run jobs in parallel, each with a log; raise if one fails."""
+    """Run jobs in parallel, each with a log; raise if one fails that others need."""
     context = get_context("fork")
     processes = {
         name: context.Process(target=run_job, args=(args.out / f"{name}.log", job)) for name, job in jobs.items()
@@ -441,7 +436,8 @@ def run_jobs(args: argparse.Namespace, jobs: Mapping[str, Callable[[], None]]) -
     for name, process in processes.items():
         process.join()
         report(args, f"{name} ends after {time.monotonic() - started:.0f} s, exit {process.exitcode}")
-    if failed := [name for name, process in processes.items() if process.exitcode]:
+    failed = [name for name, process in processes.items() if process.exitcode]
+    if failed := [name for name in failed if args.tiny or not name.startswith("measure")]:
         raise RuntimeError(f"failed: {', '.join(failed)}; see their logs")
 
 
@@ -509,12 +505,14 @@ def main() -> None:
     command.add_argument("--tiny", action="store_true", help="few questions, for run --tiny")
     command.add_argument("--piece", type=int, default=29, help="MiB of weights per piece")
     command.set_defaults(action=pack)
-    for name, action in (("run", run), ("refine", run), ("start", start)):
+    for name, action in (("run", run), ("start", start)):
         command = commands.add_parser(name)
         command.add_argument("carry", type=Path)
         command.add_argument("out", type=Path)
         command.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
         command.add_argument("--minutes", type=float, nargs="+", default=[7.2, 5.6, 2.0, 4.0])
+        command.add_argument("--go-on", action="store_true", help="from the readers in carry/weights")
+        command.add_argument("--compare", nargs="+", default=[], metavar="NETWORK")
         command.add_argument("--set", action="append", default=[], dest="sets", metavar="KEY=VALUE")
         command.add_argument("--device", default="cuda")
         command.add_argument("--tiny", action="store_true", help="on the CPU, in minutes")

@@ -6,8 +6,9 @@
 the page is between `<!-- rows: NAME NAME -->` (one line per measured table),
 `<!-- networks: NAME NAME -->` (the same as the summary of `mnemic table babi --recipe all`),
 `<!-- tasks: NAME NAME -->` (one line per bAbI task), `<!-- words: NAME -->` (`mnemic table
-words`), `<!-- vectors: NAME -->` (`mnemic table vectors`) or `<!-- baseline: NAME -->`
-(`benchmarks/fasttext_baseline.py`) and `<!-- end -->`; the text around it is free.
+words`), `<!-- vectors: NAME -->` (`mnemic table vectors`), `<!-- students: NAME -->` (runs of
+`mnemic table students`) or `<!-- baseline: NAME -->` (`benchmarks/fasttext_baseline.py`) and
+`<!-- end -->`; the text around it is free.
 `<!-- tuned: TASK TASK -->` has one line per task that `benchmarks/fine_tuning.py run` measured;
 copies of its files are in docs/results/fine-tuning. `<!-- long: RUN RUN -->` has one line per
 length; docs/results/long-context/RUN.json has a line that `benchmarks/long_context.py` printed.
@@ -25,13 +26,16 @@ from typing import Any
 
 from mnemic.reproduce.commands import format_babi_command
 from mnemic.reproduce.statistics import format_evidence, summarize_table
+from mnemic.reproduce.student_recipes import NETWORKS
 
 EVIDENCE_COLUMNS = (  # heads of the columns of evidence, tasks 1 / 2 / 3
     "reads a proof, tasks 1 / 2 / 3, % | answer changes without it; without another, % | ",
     "---: | ---: | ",
 )
 DOCS = Path(__file__).parents[1] / "docs"
-KINDS = "rows|networks|tasks|tuned|words|vectors|baseline|long"
+BASELINE = "fasttext-classes"
+METRIC_TITLES = {"accuracy": "accuracy", "f1": "F1", "matthews": "Matthews", "pearson": "Pearson"}
+KINDS = "rows|networks|tasks|tuned|words|vectors|students|baseline|long"
 # Published on BABILong (Kuratov et al. 2024, arXiv:2406.10149; Rodkin et al. 2024), 137M weights,
 # one network per task: mean accuracy of tasks 1-5 by tokens.
 ARMT = {0: 99.3, 4000: 98.1, 32_000: 98.0, 128_000: 96.9, 1_000_000: 93.4, 10_000_000: 76.6}
@@ -64,6 +68,7 @@ def fill_tables(page: str) -> str:
             "tasks": format_tasks_table,
             "words": format_words_table,
             "vectors": format_vectors_table,
+            "students": format_students_table,
             "baseline": format_baseline_table,
         }
         lines = kinds[kind](tables, labels)
@@ -94,16 +99,22 @@ def read_runs(task: str) -> list[dict[str, Any]]:
     return sorted(runs, key=lambda run: run["seed"])
 
 
+def read_baseline() -> dict[str, str]:
+    """Read the mean of the baseline for each of its tasks."""
+    return {row["task"]: f"{row['mean']:.1f}" for row in read_table(BASELINE)["rows"]}
+
+
 def format_tuned_table(groups: Sequence[list[dict[str, Any]]], labels: Sequence[str]) -> Iterator[str]:
     """Format one line per fine-tuned task: the mean of all seeds.
 
     The labels are published results of a larger BERT.
     """
     yield (
-        "| task | BERT base, published | ours: mean ± deviation | seeds | validation | begun with "
+        f"| task | BERT base, published | ours: mean ± deviation | `{BASELINE}` | seeds | validation | begun with "
         "| recipe and settings | seconds a run | hardware |"
     )
-    yield "| --- | ---: | ---: | --- | ---: | --- | --- | ---: | --- |"
+    yield "| --- | ---: | ---: | ---: | --- | ---: | --- | --- | ---: | --- |"
+    baseline = read_baseline()
     for runs, label in zip(groups, labels):
         test_scores, validation_scores = ([next(iter(run[k].values())) for run in runs] for k in ("test", "validation"))
         spread = f" ± {stdev(test_scores):.1f}" if len(test_scores) > 1 else ""
@@ -113,6 +124,7 @@ def format_tuned_table(groups: Sequence[list[dict[str, Any]]], labels: Sequence[
             first_run["title"],
             label or "–",
             f"**{mean(test_scores):.1f}**{spread}",
+            baseline.get(first_run["task"].partition("-")[0], "–"),
             ", ".join(str(run["seed"]) for run in runs),
             f"{mean(validation_scores):.1f}",
             ", then ".join(filter(None, ["MiniLM" if first_run["started"] else "dice", first_run["before"]])),
@@ -246,13 +258,41 @@ def format_vectors_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]
             yield "| " + " | ".join([*cells, str(row["seed"]), row["hardware"]]) + " |"
 
 
+def format_students_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
+    """Format one line per task: its main metric by network."""
+    for table in tables:
+        rows = {name: {row["network"]: row for row in task["rows"]} for name, task in table["tasks"].items()}
+        sizes = [{row[name]["mb"] for row in rows.values() if name in row} for name in NETWORKS]
+        heads = [f"{title}, {min(mb):.1f} MB" for title, mb in zip(NETWORKS.values(), sizes) if mb]
+        yield "| " + " | ".join(["task, dev", f"`{BASELINE}`", *heads, "seconds of training"]) + " |"
+        yield "| --- |" + " ---: |" * (len(heads) + 2)
+        baseline = read_baseline()
+        for name, task in table["tasks"].items():
+            metric = task["metrics"][0]
+            cells = [f"{task['title']}, {METRIC_TITLES[metric]}", baseline.get(name, "–")]
+            cells += [
+                format_scores([run["metrics"][metric] for run in rows[name][network]["runs"]])
+                if network in rows[name]
+                else "–"
+                for network, mb in zip(NETWORKS, sizes)
+                if mb
+            ]
+            seconds = sum(run["seconds"] for row in rows[name].values() for run in row["runs"])
+            yield "| " + " | ".join([*cells, f"{seconds:,.0f}"]) + " |"
+
+
+def format_scores(scores: Sequence[float]) -> str:
+    """Format a mean, with its deviation if there are several scores."""
+    return f"{mean(scores):.1f}" + (f" ± {stdev(scores):.1f}" if len(scores) > 1 else "")
+
+
 def format_baseline_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
     """Format one line per task of the baseline."""
     yield "| task | ours: mean ± deviation | seeds | validation | settings | seconds a run | hardware |"
     yield "| --- | ---: | --- | ---: | --- | ---: | --- |"
     for table in tables:
         for row in table["rows"]:
-            metric = {"accuracy": "accuracy", "f1": "F1", "matthews": "Matthews"}[row["metric"]]
+            metric = METRIC_TITLES[row["metric"]]
             settings = " ".join(f"`{text}`" for text in row["sets"]) or "–"
             cells = [f"{row['title']}, {metric}", f"**{row['mean']:.1f}** ± {row['deviation']:.1f}"]
             cells += [", ".join(map(str, row["seeds"])), f"{row['validation']:.1f}", settings]

@@ -50,10 +50,10 @@ def fit_calibration(results: Path, name: str) -> Calibration:
 def summarize_figures(results: Path, name: str) -> dict[str, float]:
     """Select the figures of a card: SQuAD's, and those of questions that look answerable."""
     report = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
-    figures = report["test"]["figures"] | report.get("squad", {})
-    squad = {key: figures[f"{key}, squad_dev"] for key in ("f1", "exact")}
-    retrieval = {key: round(value, 2) for key, value in report.get("squad", {}).items() if key.startswith("recall")}
-    return squad | retrieval | {f"hard: {key}": value for key, value in report["hard"]["figures"].items()}
+    squad = {key: report["test"]["figures"][f"{key}, squad_dev"] for key in ("f1", "exact")}
+    others = report.get("squad", {}).get("figures", {}).items()  # of both texts of a question, and of finding
+    squad |= {key: round(value, 2) for key, value in others if key.startswith(("no answer", "recall"))}
+    return squad | {f"hard: {key}": value for key, value in report["hard"]["figures"].items()}
 
 
 def list_sharing(target: str) -> list[str]:

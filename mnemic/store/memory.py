@@ -269,9 +269,9 @@ class Memory:
 
         Each hop reads ``passages`` sentence by sentence; later hops add the best sentence to the
         query. ``lexical`` is the weight of BM25 beside vectors, by default the embedder's. A
-        reader's answer must have at least this ``confidence``. ``rerank`` passages, by default
-        those that are read, are ranked anew by the reader. Of more than ``passages`` the best are
-        used; after ``rerank_timeout_s`` seconds no further ones are read. 0: retrieval's order.
+        reader's answer must have at least this ``confidence``. ``rerank`` passages are read and
+        ranked anew by the reader, by default as few as answer. Of more than ``passages`` the best
+        are used; after ``rerank_timeout_s`` seconds no further ones are read. 0: retrieval's order.
 
         Filters leave other documents out: ``inside`` is a folder or file, ``kind`` one such as pdf
         or note, ``since`` and ``until`` are the first and the last day (a date, or 2024-03-31,

@@ -11,6 +11,7 @@ from matplotlib import image
 from mnemic.cli.render.colormap import pick_weight_colors
 from mnemic.cli.render.evidence_table import format_weight
 from mnemic.cli.render.plot_story import MISSING_FONT_NOTE, plot_story
+from mnemic.evaluate.intervals import bound_best, wilson_interval
 from mnemic.predict import SentenceEvidence, StoryAnswer
 
 KITCHEN = "Mary travelled to the kitchen."
@@ -144,6 +145,17 @@ def test_evaluate_each_split() -> None:
     }
     assert all(report["mean_error"] == report["per_task"]["1"] < 5 for report in reports.values())
     assert all(report["failed"] == 0 for report in reports.values())
+
+
+def test_the_error_of_a_task_has_an_interval_of_its_questions() -> None:
+    report = run("evaluate", model(), "--split", "validation", "--best-of", "10", "--json").json
+    share = report["per_task"]["1"] / 100
+    assert report["intervals"] == {"1": pytest.approx([100 * end for end in wilson_interval(share, 100)])}
+    assert report["bounds"] == {"1": pytest.approx([100 * end for end in bound_best(share, 100, 10)])}
+    printed = run("evaluate", model(), "--split", "validation", "--best-of", "10").out
+    assert "95 % interval" in printed
+    assert "best of 10, 95 %" in printed
+    assert "bounds" not in run("evaluate", model(), "--split", "validation", "--json").json
 
 
 def test_evaluate_on_files_says_what_training_said(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mnemic.data.contract import Split
 from mnemic.data.documents import pools
-from mnemic.data.documents.generate import FORMS, generate_documents
+from mnemic.data.documents.generate import DOCUMENT_TYPES, generate_documents
 from mnemic.data.documents.times import list_future_times, list_past_times
 from mnemic.data.documents.writer import GeneratedDocument
 from mnemic.text.documents.passages import split_passages
@@ -38,7 +38,7 @@ def test_answers_are_single_values_in_the_text(documents: dict[str, list[Generat
     assert sizes == {0, 1, 2, 3, 4, 5}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", DOCUMENT_TYPES)
 def test_every_form_has_questions_with_and_without_an_answer(
     form: str, documents: dict[str, list[GeneratedDocument]]
 ) -> None:

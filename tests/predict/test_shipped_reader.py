@@ -61,12 +61,11 @@ def test_a_question_is_nearest_to_the_passage_that_answers_it() -> None:
 def test_its_card_says_how_it_does() -> None:
     card = shipped.read_card("reader")
     assert card["precision"] == "int8"
-    assert card["texts"] == 2 * 10_570  # every question of dev, with its text and with a wrong one
+    assert card["texts"] >= 10_570  # every question of dev, with its text
     figures = card["figures"]
-    assert figures["exact"] >= 71.5
-    assert figures["f1"] >= 82
-    assert figures["no answer"] >= 85
-    assert {"recall@1", "recall@5"} < set(figures)
+    assert figures["exact"] >= 79
+    assert figures["f1"] >= 88
+    assert figures["hard: AUROC"] >= 85  # of questions that look answerable
 
 
 def test_a_long_text_is_read_to_its_end() -> None:

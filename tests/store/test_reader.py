@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 import torch
 
-from mnemic.checkpoint.shipped import WEIGHTS
+from mnemic.checkpoint.shipped import EMBEDDERS, WEIGHTS
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError
 from mnemic.store import AnswerSpan, Memory, StoreError
 from mnemic.store.answer.confidence import FITTED, MAX_LOG, ConfidenceModel, SpanFeatures, compute_features
 from mnemic.store.answer.reader import SpanReader, resolve_reader
 from mnemic.store.retrieve import models
+from mnemic.store.retrieve.embedders import HashedNgrams
+from mnemic.store.retrieve.hybrid import read_hop
 
 TEXTS = (
     "The lease of the flat ends on 30 June. The rent is 700 euros a month.",
@@ -183,9 +185,9 @@ def test_answers_are_ranked_and_the_same_words_add_up(tmp_path: Path) -> None:
 
 def test_confidence_is_one_choice_among_all_spans_and_none() -> None:
     spans = [AnswerSpan(0, 1, 0.9, 0.05), AnswerSpan(0, 1, 0.2, 0.7), AnswerSpan(0, 0, 0.0, 1.0)]
-    features = compute_features([4.0, 3.0, 1.5], [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0)], spans)
+    features = compute_features([4.0, 3.0, 1.5], [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0)], spans, [0.5] * 3)
     assert [span_features.score_gap for span_features in features] == [0.0, -1.0, -2.5]
-    assert features[2][3:] == (-MAX_LOG, -MAX_LOG)
+    assert features[2][3:] == (-MAX_LOG, -MAX_LOG, 0.5)
     exponentials = [
         exp(sum(getattr(FITTED, name) * getattr(span_features, name) for name in span_features._fields) + FITTED.bias)
         for span_features in features
@@ -193,7 +195,7 @@ def test_confidence_is_one_choice_among_all_spans_and_none() -> None:
     probabilities = FITTED.predict_probabilities(features)
     assert probabilities == pytest.approx([value / (1 + sum(exponentials)) for value in exponentials])
     assert probabilities[0] > probabilities[1] > probabilities[2]
-    wild = ConfidenceModel(*[100.0] * 6)
+    wild = ConfidenceModel(*[100.0] * 7)
     assert wild.predict_probabilities([SpanFeatures(1.0, 1.0, 0.0, MAX_LOG, MAX_LOG)])[0] <= 1.0
     assert FITTED.predict_probabilities([]) == []
 
@@ -298,3 +300,21 @@ def test_a_question_is_answered_by_one_thread_if_threads_spin(memory: Memory, mo
         torch.set_num_threads(before)
     assert set(counts) == {1}
     assert len(counts) >= 4
+
+
+def test_a_shipped_embedder_gives_the_confidence_its_cosines(tmp_path: Path) -> None:
+    class Named(HashedNgrams):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.model = self.model._replace(name=name)
+
+    for name, is_shipped in ((EMBEDDERS[0], True), ("hashed-ngrams", False)):
+        embedder = Named(name)
+        with Memory(tmp_path / f"{name}.db", embedder=embedder, reader=None) as memory:
+            memory.note("Ann built the hut.")
+            memory.note("The lake is deep.")
+            hop = read_hop(memory.store, embedder, "Who built the hut?")
+        assert bool(hop.cosines) == is_shipped
+        if is_shipped:
+            vectors = embedder.embed(["Who built the hut?", "Ann built the hut."])
+            assert max(hop.cosines.values()) == pytest.approx(float(vectors[0] @ vectors[1]), abs=0.01)

@@ -9,7 +9,18 @@ import pytest
 
 from mnemic.store import AnswerSpan, Memory, StoreError
 from mnemic.store.answer import rerank
-from mnemic.store.answer.rerank import BATCH_SIZE, MAX_RELEVANCE, RELEVANCE_WEIGHT, read_in_time, rerank_hop
+from mnemic.store.answer.rerank import (
+    BATCH_SIZE,
+    ENOUGH_RELEVANCE,
+    FIRST_SIZE,
+    MAX_RELEVANCE,
+    NEXT_SIZE,
+    RELEVANCE_WEIGHT,
+    ReadingPlan,
+    plan_reading,
+    read_in_batches,
+    rerank_hop,
+)
 from mnemic.store.retrieve.hybrid import Hop, softmax
 
 QUESTION = "Who built the old hut by the lake?"
@@ -98,13 +109,26 @@ def test_no_time_gives_the_order_of_retrieval_and_a_note(memory: Memory) -> None
     assert (few.evidence, few.notes) == (plain.evidence, ())
 
 
-def test_those_that_are_read_anyway_are_reranked_by_default(memory: Memory) -> None:
-    memory.reader = reader = ScoredReader(lambda text: float(get_number(text)))
-    default, plain = memory.ask(QUESTION), memory.ask(QUESTION, rerank=0)
-    assert len(reader.read) == 10
-    assert (default.text, default.score, default.read) == (plain.text, plain.score, plain.read)
-    assert {evidence.passage for evidence in default.evidence} == {evidence.passage for evidence in plain.evidence}
-    assert list_passages(memory) == rank_slowly(memory, reader.relevance, 5)[:5] != list_passages(memory, rerank=0)
+@pytest.mark.parametrize("position", [0, FIRST_SIZE, FIRST_SIZE + NEXT_SIZE, NUM_TEXTS])
+def test_by_default_more_are_read_until_one_answers(memory: Memory, position: int) -> None:
+    hits = [hit.text for hit in memory.search(QUESTION, limit=NUM_TEXTS)]
+    memory.reader = reader = ScoredReader(lambda text: ENOUGH_RELEVANCE if text in hits[position:] else -1.0)
+    passages = list_passages(memory)
+    num_read = min(FIRST_SIZE + NEXT_SIZE * -(-max(position - FIRST_SIZE + 1, 0) // NEXT_SIZE), NUM_TEXTS)
+    assert reader.read == hits[:num_read]
+    assert passages == rank_slowly(memory, reader.relevance, num_read)[:5]
+    answer = memory.ask(QUESTION)
+    assert (answer.read, answer.notes) == (5, ())
+
+
+def test_a_timeout_bounds_the_default_too(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.reader = reader = ScoredReader(lambda text: -1.0)
+    monkeypatch.setattr(rerank, "time", SimpleNamespace(monotonic=lambda: float(len(reader.calls))))
+    answer = memory.ask(QUESTION, rerank_timeout_s=1.5)
+    assert [len(call) for call in reader.calls] == [FIRST_SIZE, NEXT_SIZE]
+    assert answer.notes == ("after 1.5 s, 5 passages were not read: they are ranked by retrieval alone",)
+    assert memory.ask(QUESTION, rerank_timeout_s=0).evidence == memory.ask(QUESTION, rerank=0).evidence
+    assert [len(call) for call in reader.calls[2:]] == [5, 5]
 
 
 def test_when_the_time_is_up_the_rest_is_ranked_by_retrieval(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,9 +152,28 @@ def test_slots_that_were_not_read_come_last_and_ties_keep_their_order() -> None:
     assert rerank_hop(hop, {}) is hop
     equal = Hop("?", {7: 1.0, 3: 1.0, 5: 1.0}, {}, 3)
     assert rerank_hop(equal, {7: 0.5, 3: 0.5, 5: 0.5}).top_slots(3) == [3, 5, 7]
-    assert read_in_time(lambda texts: [text.upper() for text in texts], list("abc"), 1, None) == ["A", "B", "C"]
-    assert read_in_time(lambda texts: [text.upper() for text in texts], list("abc"), 1, 0.0) == ["A"]
-    assert read_in_time(lambda texts: list(texts), [], 0, 0.0) == []
+
+
+def test_a_plan_says_when_to_stop() -> None:
+    options = {"rerank": None, "timeout_s": None, "num_hops": 1}
+    assert plan_reading(5, 10, **options).sizes == (3, 6, 6)  # type: ignore[arg-type]
+    assert plan_reading(2, 0, **options).sizes == (2,)  # type: ignore[arg-type]
+    assert plan_reading(10, 2, **options | {"num_hops": 2}).sizes == (10, 2)  # type: ignore[arg-type]
+    assert plan_reading(5, 15, **options | {"rerank": 20}) == ReadingPlan((20,))  # type: ignore[arg-type]
+    assert plan_reading(5, 7, **options | {"rerank": 12, "timeout_s": 1.0}).sizes == (5, 5, 2)  # type: ignore[arg-type]
+
+    def read(texts: Sequence[str]) -> list[AnswerSpan]:
+        return [AnswerSpan(0, 1, 0.5, 0.5, float(text)) for text in texts]
+
+    def count_read(plan: ReadingPlan) -> tuple[int, bool]:
+        spans, is_late = read_in_batches(read, iter([["0"], ["1", "2"], ["3"]]), plan)
+        return len(spans), is_late
+
+    assert count_read(ReadingPlan((1, 2, 1))) == (4, False)
+    assert count_read(ReadingPlan((1, 2, 1), timeout_s=0.0)) == (1, True)
+    assert count_read(ReadingPlan((1, 2, 1), enough_relevance=2.0)) == (3, False)
+    assert count_read(ReadingPlan((1, 2, 1), timeout_s=0.0, enough_relevance=0.0)) == (1, False)
+    assert read_in_batches(read, iter([]), ReadingPlan(())) == ([], False)
 
 
 def test_a_reader_without_relevance_ranks_by_no_answer(memory: Memory) -> None:

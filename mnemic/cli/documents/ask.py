@@ -28,7 +28,7 @@ def ask(
     address: opt.Memory = None,
     hops: Annotated[int, opt.Option("--hops", "Number of reads; each further one uses what was found before.")] = 1,
     passages: Annotated[int, opt.Option("--passages", "Number of passages to read per hop.")] = 5,
-    rerank: Annotated[int | None, opt.Option("--rerank N", RERANK_HELP, "those it reads", minimum=0)] = None,
+    rerank: Annotated[int | None, opt.Option("--rerank N", RERANK_HELP, "as few as answer", minimum=0)] = None,
     rerank_timeout: Annotated[float | None, opt.Option("--rerank-timeout SECONDS", TIMEOUT_HELP)] = None,
     reader: opt.Reader = opt.DEFAULT_READER,
     confidence: Annotated[float, opt.Option("--confidence", CONFIDENCE_HELP, "fitted to the reader")] = MIN_CONFIDENCE,

@@ -21,7 +21,7 @@ MAX_EVIDENCE = 2  # sentences per question
 MEMORY_FILE = "memory.db"
 PAGES = Path(mnemic.__file__).with_name("docs")  # in a clone a link to docs
 QUESTIONS = {  # about mnemic, with words of the right answer; None: there is none
-    "What is the license?": "Apache 2.0",
+    "What is the license?": "Apache",
     "Which package is needed for PDF files?": "pypdfium2",
     "Which version of Python does mnemic need?": "3.11",
     "Who won the football world cup in 1998?": None,

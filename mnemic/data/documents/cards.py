@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from mnemic.data.documents import pools
-from mnemic.data.documents.pools import Draw, split_phrases
+from mnemic.data.documents.pools import SplitSampler, split_phrases
 from mnemic.data.documents.times import DAY_FORMATS, draw_day
 from mnemic.data.documents.writer import DocumentWriter, GeneratedQuestion, Spans, ask_question
 
@@ -13,42 +13,44 @@ class Field(NamedTuple):
     """A line of a card: names of its key, its value, and questions about ``{subject}``."""
 
     keys: Sequence[str]
-    make_value: Callable[[Draw], str]
+    make_value: Callable[[SplitSampler], str]
     questions: Sequence[str]
 
 
 class CardKind(NamedTuple):
     """The words of one kind of card."""
 
-    make_subject: Callable[[Draw], str]
+    make_subject: Callable[[SplitSampler], str]
     title_keys: Sequence[str]  # of the line that names the subject; empty: the subject alone
     fields: Mapping[str, Field]
 
 
-def make_email(draw: Draw) -> str:
+def make_email(sampler: SplitSampler) -> str:
     """Make a mail address."""
-    return f"{draw.name().lower().replace(' ', draw.generator.choice(('.', '_', '')))}@{draw.choose(DOMAINS)}"
+    name = sampler.draw_name().lower().replace(" ", sampler.generator.choice((".", "_", "")))
+    return f"{name}@{sampler.choose(DOMAINS)}"
 
 
-def make_phone(draw: Draw) -> str:
+def make_phone(sampler: SplitSampler) -> str:
     """Make a phone number."""
-    return f"+{draw.generator.randint(30, 99)} {draw.digits(3)} {draw.digits(3)} {draw.digits(2)}"
+    country = sampler.generator.randint(30, 99)
+    return f"+{country} {sampler.draw_digits(3)} {sampler.draw_digits(3)} {sampler.draw_digits(2)}"
 
 
-def make_street(draw: Draw) -> str:
+def make_street(sampler: SplitSampler) -> str:
     """Make a street with a number."""
-    return f"{draw.generator.randint(1, 140)} {draw.choose(pools.STREETS)}"
+    return f"{sampler.generator.randint(1, 140)} {sampler.choose(pools.STREETS)}"
 
 
-def make_date(draw: Draw) -> str:
+def make_date(sampler: SplitSampler) -> str:
     """Make a date in one of the usual formats."""
-    return draw.generator.choice(DAY_FORMATS)(draw_day(draw.generator))
+    return sampler.generator.choice(DAY_FORMATS)(draw_day(sampler.generator))
 
 
-def make_code(draw: Draw) -> str:
+def make_code(sampler: SplitSampler) -> str:
     """Make a number of a contract, a ticket or a device."""
-    letters = "".join(draw.generator.sample("ABCDEFGHKLMNPRSTUVWXYZ", 2))
-    return f"{letters}-{draw.digits(draw.generator.choice((4, 6)))}"
+    letters = "".join(sampler.generator.sample("ABCDEFGHKLMNPRSTUVWXYZ", 2))
+    return f"{letters}-{sampler.draw_digits(sampler.generator.choice((4, 6)))}"
 
 
 DOMAINS = split_phrases(
@@ -93,7 +95,7 @@ BIRTHDAY = Field(
 )
 JOB = Field(
     split_phrases("Job | Occupation | Works as | Profession | Position | Role | Job title | Employed as"),
-    lambda draw: draw.choose(pools.JOBS),
+    lambda sampler: sampler.choose(pools.JOBS),
     split_phrases(
         """What does {subject} do? | What is {subject}'s job? | What is the profession of {subject}? | As
             what does {subject} work? | What is {subject}'s position? | What is the occupation of {subject}? |
@@ -112,7 +114,7 @@ NUMBER = Field(
 )
 PRICE = Field(
     split_phrases("Price | Monthly fee | Cost | Amount | To pay | Fee | Rate | Total"),
-    lambda draw: draw.amount(5, 2500),
+    lambda sampler: sampler.draw_amount(5, 2500),
     split_phrases(
         """How much does {subject} cost? | What do we pay for {subject}? | What is the price of {subject}? |
             How expensive is {subject}? | What is the cost of {subject}? | How much is {subject}? | What
@@ -139,7 +141,7 @@ END = Field(
 )
 COLOR = Field(
     split_phrases("Color | Colour | Finish | Paint | Shade | Painted | Surface | Look"),
-    lambda draw: draw.choose(pools.COLORS),
+    lambda sampler: sampler.choose(pools.COLORS),
     split_phrases(
         """What color is {subject}? | Which colour does {subject} have? | What is the color of {subject}? |
             In which color is {subject}? | What shade does {subject} have? | How is {subject} painted? | What
@@ -148,7 +150,7 @@ COLOR = Field(
 )
 SELLER = Field(
     split_phrases("Bought from | Seller | Shop | Dealer | Purchased at | Vendor | Store | From the shop"),
-    lambda draw: draw.choose(pools.COMPANIES),
+    lambda sampler: sampler.choose(pools.COMPANIES),
     split_phrases(
         """Where was {subject} bought? | Who sold {subject}? | From whom is {subject}? | Which shop sold us
             {subject}? | Where does {subject} come from? | Who is the seller of {subject}? | At which store
@@ -157,17 +159,17 @@ SELLER = Field(
 )
 CARD_KINDS = (
     CardKind(
-        Draw.name,
+        SplitSampler.draw_name,
         split_phrases("Name | Person | Contact | Full name | Who | Neighbor | Colleague | Patient"),
         {"phone": PHONE, "mail": MAIL, "address": ADDRESS, "birthday": BIRTHDAY, "job": JOB},
     ),
     CardKind(
-        lambda draw: draw.choose(pools.COMPANIES),
+        lambda sampler: sampler.choose(pools.COMPANIES),
         split_phrases("""Company | Provider | Contract with | Firm | Account at | Supplier | Partner | Business"""),
         {"number": NUMBER, "price": PRICE, "start": START, "end": END, "phone": PHONE, "mail": MAIL},
     ),
     CardKind(
-        lambda draw: f"the {draw.choose(pools.THINGS)}",
+        lambda sampler: f"the {sampler.choose(pools.THINGS)}",
         split_phrases("Item | Device | Object | Inventory | Article | Product | Belonging | Asset"),
         {
             "price": PRICE,
@@ -186,29 +188,28 @@ CARD_KINDS = (
 )
 
 
-def write_cards(draw: Draw, writer: DocumentWriter) -> list[GeneratedQuestion]:
+def write_cards(sampler: SplitSampler, writer: DocumentWriter) -> list[GeneratedQuestion]:
     """Write one to three cards of one kind, and ask for their values."""
-    kind = draw.generator.choice(CARD_KINDS)
-    subjects = list(dict.fromkeys(kind.make_subject(draw) for _ in range(draw.generator.randint(2, 4))))
+    kind = sampler.generator.choice(CARD_KINDS)
+    subjects = list(dict.fromkeys(kind.make_subject(sampler) for _ in range(sampler.generator.randint(2, 4))))
     *subjects, missing = subjects if len(subjects) > 1 else (*subjects, "")
     title_key, keys = (
-        draw.choose(kind.title_keys),
-        {name: draw.choose(field.keys) for name, field in kind.fields.items()},
+        sampler.choose(kind.title_keys),
+        {name: sampler.choose(field.keys) for name, field in kind.fields.items()},
     )
     questions: list[GeneratedQuestion] = []
     for subject in subjects:
-        names = draw.generator.sample(sorted(kind.fields), draw.generator.randint(2, len(kind.fields) - 1))
+        names = sampler.generator.sample(sorted(kind.fields), sampler.generator.randint(2, len(kind.fields) - 1))
         writer.add_line("{key}: {subject}", key=title_key, subject=subject.removeprefix("the "))
         spans: dict[str, Spans] = {}
         for name in names:
-            spans[name] = writer.add_line("{key}: {value}", key=keys[name], value=kind.fields[name].make_value(draw))[
-                "value"
-            ]
-        for name in draw.generator.sample(names, 2):
-            questions.append(ask_question(draw.choose(kind.fields[name].questions), spans[name], subject=subject))
-        absent = draw.generator.choice(sorted(kind.fields.keys() - {*names}))
-        questions.append(ask_question(draw.choose(kind.fields[absent].questions), subject=subject))
-    if missing and draw.flip(0.5):
-        field = kind.fields[draw.generator.choice(sorted(kind.fields))]
-        questions.append(ask_question(draw.choose(field.questions), subject=missing))
+            value = kind.fields[name].make_value(sampler)
+            spans[name] = writer.add_line("{key}: {value}", key=keys[name], value=value)["value"]
+        for name in sampler.generator.sample(names, 2):
+            questions.append(ask_question(sampler.choose(kind.fields[name].questions), spans[name], subject=subject))
+        absent = sampler.generator.choice(sorted(kind.fields.keys() - {*names}))
+        questions.append(ask_question(sampler.choose(kind.fields[absent].questions), subject=subject))
+    if missing and sampler.flip(0.5):
+        field = kind.fields[sampler.generator.choice(sorted(kind.fields))]
+        questions.append(ask_question(sampler.choose(field.questions), subject=missing))
     return questions

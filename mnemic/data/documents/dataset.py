@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from mnemic.data.contract import Layout, Names, Split, check_count
 from mnemic.data.documents.examples import generate_questions
-from mnemic.data.documents.generate import FORMS
+from mnemic.data.documents.generate import DOCUMENT_TYPES
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.data.text_tasks.encode_windows import encode_questions
 from mnemic.data.text_tasks.examples import QuestionExample
@@ -33,7 +33,7 @@ class GeneratedDocuments(TextSource):
     file_kind: ClassVar[str] = "spans"
     shared_keys: ClassVar[Names] = ("tokenizer", "length", "overlap")
     count: int = 2000
-    forms: Sequence[str] = tuple(FORMS)
+    forms: Sequence[str] = tuple(DOCUMENT_TYPES)
     seed: int = 0
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: WORDPIECE)
     length: int = 384
@@ -42,8 +42,8 @@ class GeneratedDocuments(TextSource):
     def __post_init__(self) -> None:
         check_count("count", self.count)
         self.window_options.check()
-        if not self.forms or not {*self.forms} <= {*FORMS}:
-            raise ConfigError(f"data.forms lists some of {join_words(FORMS)}, not {list(self.forms)}")
+        if not self.forms or not {*self.forms} <= {*DOCUMENT_TYPES}:
+            raise ConfigError(f"data.forms lists some of {join_words(DOCUMENT_TYPES)}, not {list(self.forms)}")
 
     @property
     def window_options(self) -> WindowOptions:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from mnemic.data.contract import Split
-from mnemic.data.documents.generate import FORMS, generate_documents
+from mnemic.data.documents.generate import DOCUMENT_TYPES, generate_documents
 from mnemic.data.documents.writer import GeneratedDocument
 from mnemic.data.text_tasks.examples import QuestionExample
 
@@ -11,7 +11,7 @@ DOMAIN = "generated {form}"
 
 
 def generate_questions(
-    split: Split, count: int, *, seed: int = 0, forms: Sequence[str] = tuple(FORMS)
+    split: Split, count: int, *, seed: int = 0, forms: Sequence[str] = tuple(DOCUMENT_TYPES)
 ) -> list[QuestionExample]:
     """Generate the questions of ``count`` documents."""
     documents = generate_documents(split, count, seed=seed, forms=forms)

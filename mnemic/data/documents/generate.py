@@ -7,11 +7,11 @@ from mnemic.data.contract import Split
 from mnemic.data.documents.cards import write_cards
 from mnemic.data.documents.dialogues import write_dialogue
 from mnemic.data.documents.lists import write_lists
-from mnemic.data.documents.pools import Draw
+from mnemic.data.documents.pools import SplitSampler
 from mnemic.data.documents.tables import write_table
 from mnemic.data.documents.writer import DocumentWriter, GeneratedDocument, GeneratedQuestion
 
-FORMS: Mapping[str, Callable[[Draw, DocumentWriter], list[GeneratedQuestion]]] = {
+DOCUMENT_TYPES: Mapping[str, Callable[[SplitSampler, DocumentWriter], list[GeneratedQuestion]]] = {
     "dialogue": write_dialogue,
     "list": write_lists,
     "card": write_cards,
@@ -21,7 +21,7 @@ STOPS_SHARE = 0.7  # of documents, whose lines end with stops as in ``Passage.ma
 
 
 def generate_documents(
-    split: Split, count: int, *, seed: int = 0, forms: Sequence[str] = tuple(FORMS)
+    split: Split, count: int, *, seed: int = 0, forms: Sequence[str] = tuple(DOCUMENT_TYPES)
 ) -> list[GeneratedDocument]:
     """Generate ``count`` documents; splits share no names, values or wordings of questions.
 
@@ -36,7 +36,7 @@ def generate_documents(
 
 def generate_document(split: Split, number: int, seed: int, form: str) -> GeneratedDocument:
     """Generate one document of a form."""
-    draw = Draw(split, Random(f"documents/{split}/{seed}/{number}"))
-    writer = DocumentWriter(has_stops=draw.flip(STOPS_SHARE))
-    questions = FORMS[form](draw, writer)
+    sampler = SplitSampler(split, Random(f"documents/{split}/{seed}/{number}"))
+    writer = DocumentWriter(ends_lines_with_period=sampler.flip(STOPS_SHARE))
+    questions = DOCUMENT_TYPES[form](sampler, writer)
     return GeneratedDocument(writer.text, form, tuple(questions))

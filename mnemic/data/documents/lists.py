@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mnemic.data.documents import pools
-from mnemic.data.documents.pools import Draw, split_phrases
+from mnemic.data.documents.pools import SplitSampler, split_phrases
 from mnemic.data.documents.writer import DocumentWriter, GeneratedQuestion, Spans, ask_question
 
 BULLETS = split_phrases(
@@ -90,38 +90,38 @@ LIST_KINDS = (
 )
 
 
-def write_lists(draw: Draw, writer: DocumentWriter) -> list[GeneratedQuestion]:
+def write_lists(sampler: SplitSampler, writer: DocumentWriter) -> list[GeneratedQuestion]:
     """Write one to three lists of one kind, and ask for their items."""
-    kind = draw.generator.choice(LIST_KINDS)
-    num_lists = draw.generator.randint(1, 3)
-    *topics, missing = draw.sample(kind.topics, num_lists + 1)
+    kind = sampler.generator.choice(LIST_KINDS)
+    num_lists = sampler.generator.randint(1, 3)
+    *topics, missing = sampler.sample(kind.topics, num_lists + 1)
     questions: list[GeneratedQuestion] = []
     for topic in topics:
-        with_amounts = bool(kind.amounts) and draw.flip(0.5)
-        questions += write_list(draw, writer, kind, topic, with_amounts=with_amounts)
-    questions.append(ask_question(draw.choose(kind.questions), topic=missing))
+        with_amounts = bool(kind.amounts) and sampler.flip(0.5)
+        questions += write_list(sampler, writer, kind, topic, with_amounts=with_amounts)
+    questions.append(ask_question(sampler.choose(kind.questions), topic=missing))
     return questions
 
 
 def write_list(
-    draw: Draw, writer: DocumentWriter, kind: ListKind, topic: str, *, with_amounts: bool
+    sampler: SplitSampler, writer: DocumentWriter, kind: ListKind, topic: str, *, with_amounts: bool
 ) -> list[GeneratedQuestion]:
     """Write one list; ask for all its items, and for an amount."""
-    writer.add_line(draw.choose(kind.headings), topic=topic)
-    *items, missing = draw.sample(kind.items, draw.generator.randint(MIN_ITEMS, MAX_ITEMS) + 1)
-    bullet, template = draw.generator.choice(BULLETS), draw.generator.choice(AMOUNT_TEMPLATES)
+    writer.add_line(sampler.choose(kind.headings), topic=topic)
+    *items, missing = sampler.sample(kind.items, sampler.generator.randint(MIN_ITEMS, MAX_ITEMS) + 1)
+    bullet, template = sampler.generator.choice(BULLETS), sampler.generator.choice(AMOUNT_TEMPLATES)
     spans: list[Spans] = []
     amounts: dict[str, Spans] = {}
     for number, item in enumerate(items, start=1):
         line = bullet.replace("{item}", template) if with_amounts else bullet
-        amount = f"{draw.generator.randint(1, 90) * 5} {draw.generator.choice(UNITS)}"
+        amount = f"{sampler.generator.randint(1, 90) * 5} {sampler.generator.choice(UNITS)}"
         values = writer.add_line(line, item=item, amount=amount, number=str(number))
         spans.append(values["item"])
         amounts |= {item: values["amount"]} if with_amounts else {}
     all_spans = tuple(span for ranges in spans for span in ranges)
-    questions = [ask_question(draw.choose(kind.questions), all_spans, topic=topic)]
+    questions = [ask_question(sampler.choose(kind.questions), all_spans, topic=topic)]
     if with_amounts:
-        item = draw.generator.choice(items)
-        questions.append(ask_question(draw.choose(kind.amounts), amounts[item], item=item, topic=topic))
-        questions.append(ask_question(draw.choose(kind.amounts), item=missing, topic=topic))
+        item = sampler.generator.choice(items)
+        questions.append(ask_question(sampler.choose(kind.amounts), amounts[item], item=item, topic=topic))
+        questions.append(ask_question(sampler.choose(kind.amounts), item=missing, topic=topic))
     return questions

@@ -15,7 +15,7 @@ def select_pool(items: Sequence[T], split: Split) -> list[T]:
     return [item for number, item in enumerate(items) if number % 4 in remainders]
 
 
-class Draw(NamedTuple):
+class SplitSampler(NamedTuple):
     """Draw words and templates of one split."""
 
     split: Split
@@ -29,7 +29,7 @@ class Draw(NamedTuple):
         """Draw different items of the split's pool."""
         return self.generator.sample(select_pool(items, self.split), count)
 
-    def name(self) -> str:
+    def draw_name(self) -> str:
         """Draw a first and last name."""
         return f"{self.choose(FIRST_NAMES)} {self.choose(LAST_NAMES)}"
 
@@ -37,14 +37,14 @@ class Draw(NamedTuple):
         """Draw whether something of this share happens."""
         return self.generator.random() < share
 
-    def amount(self, low: int, high: int) -> str:
+    def draw_amount(self, low: int, high: int) -> str:
         """Draw an amount of money as a bill writes it."""
         number = self.generator.randint(low, high)
         cents = self.generator.choice(("", ".00", ".50", f".{self.generator.randint(10, 99)}"))
         template = self.generator.choice(("{} euros", "€{}", "${}", "{} EUR", "£{}"))
         return template.format(f"{number:,}{cents}" if self.generator.random() < 0.5 else f"{number}{cents}")
 
-    def digits(self, count: int) -> str:
+    def draw_digits(self, count: int) -> str:
         """Draw a number of so many digits."""
         return "".join(self.generator.choice("0123456789") for _ in range(count))
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-_SLOT = re.compile(r"\{(\w+)\}")
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _STOPS = ".!?:;,…"  # after which ``Passage.mark_units`` adds no stop either
 Value = str | Sequence[str]  # a sequence is a list: "a, b and c"
 Spans = tuple[tuple[int, int], ...]
@@ -22,12 +22,12 @@ class GeneratedDocument(NamedTuple):
     """A generated document with its questions."""
 
     text: str
-    form: str  # a key of ``generate.FORMS``
+    form: str  # a key of ``generate.DOCUMENT_TYPES``
     questions: tuple[GeneratedQuestion, ...]
 
 
 class DocumentWriter:
-    """Append lines to a text; ``has_stops`` ends lines as a reader sees them.
+    """Append lines to a text; ``ends_lines_with_period`` ends lines as a reader sees them.
 
     A memory puts a stop in place of the line break after a line without one, since a network sees
     no line breaks (``Passage.mark_units``).
@@ -38,13 +38,13 @@ class DocumentWriter:
     ('Anna: tea and rice', ['tea', 'rice'])
     """
 
-    def __init__(self, *, has_stops: bool = False) -> None:
-        self.text, self.has_stops = "", has_stops
+    def __init__(self, *, ends_lines_with_period: bool = False) -> None:
+        self.text, self.ends_lines_with_period = "", ends_lines_with_period
 
     def add_line(self, template: str, **values: Value) -> dict[str, Spans]:
         """Append a line with its slots filled, and return where each value stands."""
         if self.text:
-            self.text += "." if self.has_stops and self.text[-1] not in _STOPS else "\n"
+            self.text += "." if self.ends_lines_with_period and self.text[-1] not in _STOPS else "\n"
         line, spans = fill_template(template, values)
         shift = len(self.text)
         self.text += line
@@ -54,7 +54,7 @@ class DocumentWriter:
 def fill_template(template: str, values: Mapping[str, Value]) -> tuple[str, dict[str, Spans]]:
     """Fill the slots of a template; return the text and the spans of each value."""
     text, position, spans = "", 0, dict[str, Spans]()
-    for match in _SLOT.finditer(template):
+    for match in _PLACEHOLDER.finditer(template):
         text += template[position : match.start()]
         position, value = match.end(), values[match[1]]
         members, ranges = [value] if isinstance(value, str) else list(value), list[tuple[int, int]]()

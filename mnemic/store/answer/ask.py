@@ -22,7 +22,7 @@ from mnemic.store.answer.rank import (
     weigh_sentences,
 )
 from mnemic.store.answer.read import NOTHING_READ, ReadSlots, find_candidates, read_slots
-from mnemic.store.answer.rerank import describe_timeout, list_further_slots, rerank_hop
+from mnemic.store.answer.rerank import count_reranked, describe_timeout, list_further_slots, plan_reading, rerank_hop
 from mnemic.store.answer.surroundings import read_surroundings
 from mnemic.store.answer.when import describe_date, resolve_date
 from mnemic.store.answers import Answer, OnFound, ignore_found
@@ -44,7 +44,8 @@ class AskOptions(NamedTuple):
     """Options of a question: what is read, how it is ranked, and what is answered.
 
     ``rerank`` passages of the last hop are read and ranked anew, and the best ``passages`` of them
-    are used. None: those that are read anyway. 0, or a timeout of 0: the order of retrieval.
+    are used. None: as few as answer, at most three times as many as are used. 0, or a timeout of
+    0: the order of retrieval.
     """
 
     hops: int = DEFAULT_HOPS
@@ -212,13 +213,16 @@ def read_memory(
     Of the last hop only the best are left, as many as without reranking.
     """
     slots = [sentences[0].slot for sentences in sentences_by_slot.values() if sentences]
-    further = list_further_slots(store, hops[-1], options.passages, options.rerank or 0) if reader else []
+    num_reranked = count_reranked(options.passages, options.rerank, options.rerank_timeout_s)
+    further = list_further_slots(store, hops[-1], options.passages, num_reranked) if reader else []
     documents = {slot.document: store.get_document(slot.document) for slot in (*slots, *further)}
     names = {document.id: get_base_name(document.name) for document in documents.values() if document}
     if reader is None:
         return RetrievedMemory(hops, sentences_by_slot, names, NOTHING_READ)
-    timeout_s = options.rerank_timeout_s if further else None
-    read = read_slots(reader, question, [*slots, *further], hops, names, num_first=len(slots), timeout_s=timeout_s)
+    plan = plan_reading(
+        len(slots), len(further), rerank=options.rerank, timeout_s=options.rerank_timeout_s, num_hops=len(hops)
+    )
+    read = read_slots(reader, question, [*slots, *further], hops, names, plan)
     if options.rerank == 0 or options.rerank_timeout_s == 0 or not read.inputs:
         return RetrievedMemory(hops, sentences_by_slot, names, read)
     last = rerank_hop(hops[-1], read.score_slots())

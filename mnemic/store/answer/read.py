@@ -1,14 +1,16 @@
 """Read retrieved slots with a reader, and find spans in them."""
 
+from bisect import bisect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import NamedTuple
 
-from mnemic.store.answer.confidence import AnswerSpan, Reader, SpanFeatures, compute_features
+from mnemic.store.answer.confidence import TYPICAL_COSINE, AnswerSpan, Reader, SpanFeatures, compute_features
 from mnemic.store.answer.keywords import phrase_question
 from mnemic.store.answer.plausible import is_plausible
 from mnemic.store.answer.rank import SlotSpan, compute_name_overlap, compute_word_overlap
-from mnemic.store.answer.rerank import read_in_time
+from mnemic.store.answer.rerank import ReadingPlan, read_in_batches
 from mnemic.store.answer.units import find_best_lines, fit_span
 from mnemic.store.contract import MemorySlot
 from mnemic.store.retrieve.hybrid import Hop
@@ -25,6 +27,7 @@ class ReaderInput(NamedTuple):
     text: str
     offset: int  # of the passage's start in the text; below 0 for a line further on
     score: float  # of the slot, below that of the best
+    cosine: float  # of the question and the slot's nearest sentence
     context: str  # all that the reader could know: the passage, the clue, the document's name
 
 
@@ -44,7 +47,7 @@ class ReadSlots(NamedTuple):
         """Return how well each slot answers: the largest relevance of its inputs."""
         scores: dict[int, float] = {}
         for item, span in zip(self.inputs, self.spans):
-            relevance = span.log_odds if span.relevance is None else span.relevance
+            relevance = span.passage_relevance
             scores[item.slot.id] = max(scores.get(item.slot.id, relevance), relevance)
         return scores
 
@@ -78,25 +81,23 @@ def read_slots(
     slots: Sequence[MemorySlot],
     hops: Sequence[Hop],
     names: Mapping[int, str],
-    *,
-    num_first: int = 0,
-    timeout_s: float | None = None,
+    plan: ReadingPlan | None = None,
 ) -> ReadSlots:
-    """Read slots with a reader; after ``timeout_s`` only the first ``num_first`` of them."""
-    inputs: list[ReaderInput] = []
-    num_first_inputs = 0
-    for number, slot in enumerate(slots, start=1):
+    """Read slots with a reader, by default all of them at once."""
+    sources: list[tuple[int, ReaderInput]] = []  # with the number of the slot
+    for number, slot in enumerate(slots):
         hop = next(hop for hop in reversed(hops) if slot.id in hop.scores)
         if knows_language(reader, slot.passage.text):
-            inputs += list_inputs(slot, question, hop, names.get(slot.document, ""))
-        if number <= num_first:
-            num_first_inputs = len(inputs)
-    if not inputs:
+            sources += ((number, item) for item in list_inputs(slot, question, hop, names.get(slot.document, "")))
+    if not sources:
         return NOTHING_READ
+    plan = plan or ReadingPlan((len(slots),))
+    ends = list(accumulate(plan.sizes))
+    batches = ([item.text for number, item in sources if bisect(ends, number) == batch] for batch in range(len(ends)))
     read = partial(reader.answer, phrase_question(question))
-    spans = read_in_time(read, [item.text for item in inputs], num_first_inputs, timeout_s)
-    unread = {item.slot.id for item in inputs[len(spans) :]}.difference(item.slot.id for item in inputs[: len(spans)])
-    return ReadSlots(inputs[: len(spans)], spans, len(unread))
+    spans, is_late = read_in_batches(read, filter(None, batches), plan)
+    unread = {item.slot.id for _, item in sources[len(spans) :]}
+    return ReadSlots([item for _, item in sources[: len(spans)]], spans, len(unread) if is_late else 0)
 
 
 def find_candidates(question: str, read: ReadSlots) -> list[tuple[SlotSpan, SpanFeatures]]:
@@ -109,7 +110,9 @@ def find_candidates(question: str, read: ReadSlots) -> list[tuple[SlotSpan, Span
     ]
     contexts = [item.context for item in inputs]
     overlaps = zip(compute_word_overlap(question, contexts), compute_name_overlap(question, contexts))
-    features = compute_features([item.score for item in inputs], list(overlaps), spans)
+    features = compute_features(
+        [item.score for item in inputs], list(overlaps), spans, [item.cosine for item in inputs]
+    )
     answers = [SlotSpan(item.slot, span.start, span.end, span.probability) for item, span in zip(inputs, spans)]
     return list(zip(answers, features))
 
@@ -118,10 +121,11 @@ def list_inputs(slot: MemorySlot, question: str, hop: Hop, name: str) -> Iterato
     """Yield what a reader reads of a slot: its passage, the best lines alone."""
     clue = f"{hop.clue} " if hop.clue else ""
     score = hop.scores[slot.id] - max(hop.scores.values())
+    cosine = hop.cosines.get(slot.id, TYPICAL_COSINE)
     context = f"{name}\n{clue}{slot.passage.text}"
-    yield ReaderInput(slot, clue + slot.passage.mark_units(), len(clue), score, context)
+    yield ReaderInput(slot, clue + slot.passage.mark_units(), len(clue), score, cosine, context)
     for line in find_best_lines(slot.passage, question):
-        yield ReaderInput(slot, slot.passage.text[line.start : line.end], -line.start, score, context)
+        yield ReaderInput(slot, slot.passage.text[line.start : line.end], -line.start, score, cosine, context)
 
 
 def shift_span(span: AnswerSpan, offset: int) -> AnswerSpan:

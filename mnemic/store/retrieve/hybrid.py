@@ -18,8 +18,10 @@ scores of people's questions found less than words alone.
 
 from collections.abc import Mapping, Sequence
 from math import exp
+from types import MappingProxyType
 from typing import NamedTuple
 
+from mnemic.checkpoint.shipped import EMBEDDERS
 from mnemic.store.relational import Store
 from mnemic.store.retrieve.embedders import Embedder
 from mnemic.store.retrieve.sentence_keys import max_sentence_products
@@ -31,6 +33,9 @@ QUESTION_WEIGHT = 0.9  # of the BM25 score of a passage's questions, beside that
 MIN_RELATIVE_STD = 1e-4
 
 
+NO_COSINES: Mapping[int, float] = MappingProxyType({})
+
+
 class Hop(NamedTuple):
     """The result of one read: scores of slots, and weights that sum to 1."""
 
@@ -39,6 +44,7 @@ class Hop(NamedTuple):
     weights: dict[int, float]  # slot id → softmax of the scores, the evidence
     num_slots: int  # slots that were searched
     clue: str = ""  # the sentence of the hop before that was added to the query
+    cosines: Mapping[int, float] = NO_COSINES  # slot id → cosine, of a shipped embedder
 
     def top_slots(self, limit: int) -> list[int]:
         """Return the ids of the slots with the highest scores, best first."""
@@ -66,6 +72,7 @@ class Candidates(NamedTuple):
     cosine: ScoreScale | None
     slot_ids: list[int]
     num_slots: int
+    is_shipped: bool = False  # whether the cosines are by a shipped embedder
 
     def fuse(self, bm25_weight: float, excluded: Sequence[int] = ()) -> Hop:
         """Fuse the scores of the candidates that are not ``excluded`` into a hop."""
@@ -75,7 +82,8 @@ class Candidates(NamedTuple):
             slot_id: sum(weight * scale.standardize(slot_id) for scale, weight in weighted_scales)
             for slot_id in slot_ids
         }
-        return Hop(self.query, scores, softmax(scores), self.num_slots)
+        cosines = self.cosine.scores if self.cosine and self.is_shipped else NO_COSINES
+        return Hop(self.query, scores, softmax(scores), self.num_slots, cosines=cosines)
 
 
 def retrieve_candidates(
@@ -102,7 +110,7 @@ def retrieve_candidates(
     if has_questions:
         products = max_sentence_products(store.get_question_vectors(slot_ids), vector, products).clip(min=products)
     cosine = ScoreScale(dict(zip(slot_ids, products.tolist())), nearest.mean, nearest.std)
-    return Candidates(query, bm25, cosine, slot_ids, num_slots)
+    return Candidates(query, bm25, cosine, slot_ids, num_slots, embedder.model.name in EMBEDDERS)
 
 
 def read_hop(
