@@ -13,7 +13,7 @@ from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels
 from mnemic.recipe import ConfigError
 
 CONTENT, KEY = 0, 1  # the tables of a slot
-COIN, DRAW = 0, 1  # the uniform random numbers of a sampled read
+SOFT_UNIFORM, SLOT_UNIFORM = 0, 1  # the uniform random numbers of a sampled read
 CAPTION = "How much of each {item} was read for the word; a column adds up to 1."
 
 
@@ -41,28 +41,25 @@ class RegionMemory(AppendMemory):
         self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m t d), of which the first table counts."""
-        scores = self.score(state, query)
+        tables = state.states.unbind(2)  # b s d; faster than two selections, whose gradients are mostly zeros
+        scores = self.score(tables[KEY], state.mask, query)
         weights = scores.softmax(-1) * state.mask.unsqueeze(1)  # b m s; an empty memory gives zeros
-        return self.collect(state, weights, scores)
+        return collect(tables[CONTENT], weights, scores)
 
-    def score(self, state: Slots, query: Tensor) -> Tensor:
-        """Score each region for each query (b m t d): b m s."""
-        keys = state.states[:, None, :, KEY]  # b 1 s d
-        scores: Tensor = self.out((keys + self.query(query[:, :, :1])).tanh()).squeeze(-1)
-        return scores.masked_fill(~state.mask.unsqueeze(1), MASKED_SCORE)
-
-    def collect(self, state: Slots, weights: Tensor, scores: Tensor) -> Reading:
-        """Return what weights (b m s) find, with one hop and one head."""
-        return Reading(weights @ state.states[:, :, CONTENT], weights[:, None, None], scores[:, None, None])
+    def score(self, keys: Tensor, mask: Tensor, query: Tensor) -> Tensor:
+        """Score keys (b s d) for queries (b m t d): b m s."""
+        scores: Tensor = self.out((keys.unsqueeze(1) + self.query(query[:, :, :1])).tanh()).squeeze(-1)
+        return scores.masked_fill(~mask.unsqueeze(1), MASKED_SCORE)
 
 
 class SampledRegionMemory(RegionMemory):
     """Append regions; read a single one (hard attention).
 
     In training it is drawn from α (equation 8), and with the probability ``expectation`` a picture
-    is read softly instead (section 4.1 of the paper: ½). ``uniforms`` (b 2) decide: a coin of the
-    picture, and the draw of the word. Otherwise it is the most likely region, as in the authors'
-    code. ``Reading.weights`` are 1 for the region that was read, or α; ``scores`` make α.
+    is read softly instead (section 4.1 of the paper: ½). ``uniforms`` (b 2) decide: whether
+    the picture is read softly, and the slot of the word. Otherwise it is the most likely region, as
+    in the authors' code. ``Reading.weights`` are 1 for the region that was read, or α; ``scores``
+    make α.
 
     Where we differ: gradients also flow through the expectation where it was read; the authors'
     code treats it as another sample.
@@ -81,24 +78,32 @@ class SampledRegionMemory(RegionMemory):
         self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read one slot per query: the teacher's, a random or the best one."""
-        scores = self.score(state, query)
-        shares = scores.softmax(-1) * state.mask.unsqueeze(1)  # b m s
-        if not shares.shape[-1]:
-            return self.collect(state, shares, scores)
-        slots = shares.argmax(-1)  # b m
+        tables = state.states.unbind(2)  # b s d
+        scores = self.score(tables[KEY], state.mask, query)
+        probabilities = scores.softmax(-1) * state.mask.unsqueeze(1)  # b m s
+        if not probabilities.shape[-1]:
+            return collect(tables[CONTENT], probabilities, scores)
+        slots = probabilities.argmax(-1)  # b m
         is_sampled = uniforms is not None and self.training
         if uniforms is not None and is_sampled:
-            slots = draw_slots(shares.detach(), uniforms[:, DRAW, None])
+            slots = draw_slots(probabilities.detach(), uniforms[:, SLOT_UNIFORM, None])
         if teacher_slots is not None:
             slots = torch.where(teacher_slots[..., 0] >= 0, teacher_slots[..., 0], slots)
-        weights = nn.functional.one_hot(slots, shares.shape[-1]).to(shares.dtype) * state.mask.unsqueeze(1)
+        weights = nn.functional.one_hot(slots, probabilities.shape[-1]).to(probabilities.dtype) * state.mask.unsqueeze(
+            1
+        )
         if uniforms is not None and is_sampled:
-            weights = torch.where((uniforms[:, COIN] < self.expectation)[:, None, None], shares, weights)
-        return self.collect(state, weights, scores)
+            weights = torch.where((uniforms[:, SOFT_UNIFORM] < self.expectation)[:, None, None], probabilities, weights)
+        return collect(tables[CONTENT], weights, scores)
 
 
-def draw_slots(shares: Tensor, uniforms: Tensor) -> Tensor:
-    """Draw a slot from shares (b m s) by inverse distribution function: b m."""
-    bounds = shares.cumsum(-1)
+def collect(contents: Tensor, weights: Tensor, scores: Tensor) -> Reading:
+    """Read contents (b s d) by weights (b m s), with one hop and head."""
+    return Reading(weights @ contents, weights[:, None, None], scores[:, None, None])
+
+
+def draw_slots(probabilities: Tensor, uniforms: Tensor) -> Tensor:
+    """Draw a slot from probabilities (b m s) by inverse distribution function: b m."""
+    bounds = probabilities.cumsum(-1)
     # Scaled by the sum, so that a number just below 1 is not beyond the last slot with a share.
-    return (bounds <= uniforms.unsqueeze(-1) * bounds[..., -1:]).sum(-1).clamp(max=shares.shape[-1] - 1)
+    return (bounds <= uniforms.unsqueeze(-1) * bounds[..., -1:]).sum(-1).clamp(max=probabilities.shape[-1] - 1)

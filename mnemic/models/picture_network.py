@@ -41,7 +41,7 @@ class PictureNetwork(BaseNetwork):
 
     @property
     def num_uniforms(self) -> int:
-        """How many random numbers a picture needs: a coin, and a draw per word."""
+        """How many random numbers a picture needs: one, and one per word."""
         respond: Any = self.respond
         return 0 if self.memory is None or not self.memory.num_uniforms else 1 + respond.max_length
 

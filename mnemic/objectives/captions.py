@@ -39,10 +39,10 @@ class SampledCaptionLoss:
     """Cross-entropy of each word, and REINFORCE for the regions that were sampled (section 4.1).
 
     The gradient is that of ``log p(y|s) + reinforce (log p(y|s) - b) log p(s) + entropy H[α]`` of
-    each caption: the reward of its looks s is how likely they made the words, above a ``baseline``
-    b, which is carried: ``b ← momentum b + (1 - momentum) log p(y|s)``, the mean of a batch.
-    Neither reward nor baseline has a gradient. A picture that was read softly adds nothing to the
-    second term: ``Σ α ∇ log α`` is 0.
+    each caption: the reward of its samples s is how likely they made the words, above a
+    ``baseline`` b, which is carried: ``b ← momentum b + (1 - momentum) log p(y|s)``, the mean of a
+    batch. Neither reward nor baseline has a gradient. A picture that was read softly adds nothing
+    to the second term: ``Σ α ∇ log α`` is 0.
 
     Where we differ: a batch is compared with the baseline of those before it (the first with its
     own mean), so that the estimate has no bias.
@@ -59,15 +59,18 @@ class SampledCaptionLoss:
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         output = network(batch.inputs)
         log_probs, is_word = score_words(output.logits, batch.targets)
-        looks, log_shares = output.reading.weights[:, 0, 0].detach(), output.reading.scores[:, 0, 0].log_softmax(-1)
-        log_looks = ((looks * log_shares).sum(-1) * is_word).sum(1)  # b, log p(s)
-        entropy = -((log_shares.exp() * log_shares).sum(-1) * is_word).sum(1)  # b
+        samples, log_attention = (
+            output.reading.weights[:, 0, 0].detach(),
+            output.reading.scores[:, 0, 0].log_softmax(-1),
+        )
+        log_samples = ((samples * log_attention).sum(-1) * is_word).sum(1)  # b, log p(s)
+        entropy = -((log_attention.exp() * log_attention).sum(-1) * is_word).sum(1)  # b
         rewards = log_probs.sum(1).detach()  # b
         mean = gather_rows_of_processes(rewards).mean()
         baseline = mean if carried is None else carried[BASELINE]
-        objective = log_probs.sum(1) + self.reinforce * (rewards - baseline) * log_looks + self.entropy * entropy
+        objective = log_probs.sum(1) + self.reinforce * (rewards - baseline) * log_samples + self.entropy * entropy
         next_baseline = self.momentum * baseline + (1 - self.momentum) * mean
-        means = {"words": -rewards.sum() / is_word.sum(), "looks": entropy.detach().sum() / is_word.sum()}
+        means = {"words": -rewards.sum() / is_word.sum(), "entropy": entropy.detach().sum() / is_word.sum()}
         return Loss(-objective.sum(), is_word.sum(), {BASELINE: next_baseline}, means)
 
 

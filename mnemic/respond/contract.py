@@ -19,6 +19,7 @@ class Response(nn.Module):
     pools_text = False  # one answer per text, not one per token
     needs_causal = False  # it predicts words that the encoder must not have read
     needs_directions = False  # half of each state must know only what is before, half only what is after
+    has_word_vectors = False  # ``embeddings`` d v of the words that it reads, and ``load_embeddings``
     tied = False  # its ``table`` is the encoder's last table
     generates_words = True
     methods: tuple[str, ...] = ()  # of ``predict.Model``

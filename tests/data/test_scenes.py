@@ -153,7 +153,7 @@ def test_digits_have_fixed_splits() -> None:
 
 def test_digits_need_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(ConfigError, match="pip install scikit-learn"):
+    with pytest.raises(ConfigError, match=r"pip install .mnemic\[pictures\]"):
         DigitPictures().load()
 
 

@@ -42,3 +42,16 @@ def test_mistakes_are_found_before_anything_is_trained() -> None:
         PicturesTable(rows=("sofd",))
     with pytest.raises(ConfigError, match="seeds ≥ 1"):
         PicturesTable(seeds=0)
+    with pytest.raises(ConfigError, match="does not take 'cuont' \\(did you mean 'count'"):
+        PicturesTable(sets=("data.cuont=5",))
+    with pytest.raises(ConfigError, match="digits does not take 'count'"):
+        PicturesTable(rows=("digits, mixer",), sets=("data.count=5",))
+
+
+def test_options_of_scenes_leave_digits_as_they_are() -> None:
+    table = PicturesTable(sets=("data.count=24", "train.batch=8"))
+    assert table.build_recipe("soft")["data"]["count"] == 24
+    assert table.build_recipe("unit, shared")["data"]["count"] == 24
+    digits = table.build_recipe("digits, mixer")
+    assert digits["data"] == {"kind": "digits"}
+    assert digits["train"]["batch"] == 8

@@ -1,5 +1,6 @@
 """Runs of networks that read words beside pictures: trained, evaluated, aligned and asked."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ from learn_runs import finish
 
 import mnemic
 from mnemic.data.pictures.draw import draw_scenes
+from mnemic.data.pictures.files import write_scenes
 from mnemic.data.pictures.scenes import COLORS, SHAPES, generate_scenes
 from mnemic.encode.pictures import merge_repmlp
-from mnemic.evaluate.pictures.alignment import compute_alignment_metrics, count_better
+from mnemic.evaluate.intervals import bound_best, wilson_interval
+from mnemic.evaluate.pictures.alignment import POINTING, POINTING_SMALLEST, compute_alignment_metrics, count_better
 from mnemic.models import build_model
 from mnemic.predict.pictures.align import list_region_boxes
 from mnemic.recipe import ConfigError, load_recipe
@@ -65,11 +68,78 @@ def test_things_are_detected_with_their_names(worker: Path) -> None:
     assert not any(model.detect(make_pictures(3), threshold=1.1))
 
 
+def test_both_predict_by_the_command(aligner: Path, worker: Path, tmp_path: Path) -> None:
+    write_scenes(generate_scenes("test", 3, seed=0), tmp_path / "s.npy")
+    command = ("predict", "--device", "cpu", "--model")
+    done = run(*command, aligner, tmp_path / "s.npy")
+    assert done.code == 0, done.err
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [row["picture"] for row in rows] == [0, 1, 2]
+    assert all(row["caption"] == " ".join(word["word"] for word in row["words"]) for row in rows)
+    assert all(len(word["box"]) == 4 for row in rows for word in row["words"])
+    done = run(*command, worker, tmp_path / "s.npy")
+    assert done.code == 0, done.err
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    expected = mnemic.load(worker).detect(make_pictures(3))
+    assert [[item["label"] for item in row["objects"]] for row in rows] == [
+        [item.label for item in items] for items in expected
+    ]
+
+
+@pytest.mark.parametrize(
+    ("captions", "message"),
+    [
+        (None, "s.npy: this network finds the words of a caption in its picture: give one JSON line per picture"),
+        ('{"caption": "a ring"}\n', "has 1 captions for 3 pictures"),
+        ('{"text": "a ring"}\n', "line 1: there is no caption"),
+        ("a ring\n", "line 1: no valid JSON"),
+    ],
+)
+def test_alignment_says_which_captions_it_needs(
+    captions: str | None, message: str, aligner: Path, tmp_path: Path
+) -> None:
+    write_scenes(generate_scenes("test", 3, seed=0), tmp_path / "s.npy")
+    (tmp_path / "s.jsonl").unlink()
+    if captions is not None:
+        (tmp_path / "s.jsonl").write_text(captions, encoding="utf-8")
+    done = run("predict", "--device", "cpu", "--model", aligner, tmp_path / "s.npy")
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_network_of_digits_says_what_it_can_do(tmp_path: Path) -> None:
+    recipe = load_recipe("mixer", ["model.width=8", "train.epochs=0"])
+    done = run("predict", "--model", finish(recipe, tmp_path / "run", device="cpu"), tmp_path / "s.npy")
+    assert (done.code, "mnemic evaluate measures it" in done.err) == (2, True)
+
+
 def test_both_are_evaluated_by_the_command(aligner: Path, worker: Path) -> None:
-    for folder, names in ((aligner, ("captions r@1", "pictures r@10", "points")), (worker, ("detection", "reading"))):
+    for folder, names in (
+        (aligner, ("captions r@1", "pictures r@10", "pointing accuracy")),
+        (worker, ("detection", "reading")),
+    ):
         done = run("evaluate", folder, "--json")
         assert done.code == 0, done.err
         assert set(names) <= set(done.json["figures"]), done.json
+
+
+def test_shares_have_intervals_of_their_own_numbers_of_examples(aligner: Path, worker: Path) -> None:
+    """Scenes are ranked, words point, and each task has texts of its own."""
+    scenes, tasks = load_recipe_data("alignment").test, load_recipe_data("unit").test
+    words = int((scenes.word_objects >= 0).sum())
+    assert words > len(scenes) == 20
+    counts = {f"{name} r@{top_k}": 20 for name in ("captions", "pictures") for top_k in (1, 10)}
+    counts |= {"pointing accuracy": words, "pointing accuracy, smallest region": words}
+    numbers = [len(texts.targets) for texts in tasks.texts]
+    assert min(numbers) >= 20
+    task_counts = dict(zip(("questions", "captions", "reading"), numbers), colors=int(tasks.boxes.mask.sum()))
+    for folder, expected in ((aligner, counts), (worker, task_counts)):
+        report = run("evaluate", folder, "--best-of", "3", "--json").json
+        assert report["intervals"].keys() == report["bounds"].keys() == expected.keys()
+        for name, count in expected.items():
+            share = report["figures"][name] / 100
+            assert report["intervals"][name] == pytest.approx([100 * end for end in wilson_interval(share, count)])
+            assert report["bounds"][name] == pytest.approx([100 * end for end in bound_best(share, count, 3)])
 
 
 def test_recall_counts_captions_that_say_the_same_as_right() -> None:
@@ -105,9 +175,9 @@ def test_words_that_know_their_objects_point_at_them() -> None:
     pictures, corners = test.read_pictures(torch.arange(20)), test.objects.boxes
     objects = test.batch(torch.arange(20), compact=False).objects
     metrics = compute_alignment_metrics(Seer(), test)
-    assert metrics["points"] == metrics["names"] == 100
-    assert metrics["names by chance"] == pytest.approx(5)
-    assert 25 < metrics["points by chance"] < 35
+    assert metrics[POINTING] == metrics[POINTING_SMALLEST] == 100
+    assert metrics[f"{POINTING_SMALLEST} by chance"] == pytest.approx(5)
+    assert 25 < metrics[f"{POINTING} by chance"] < 35
 
 
 def load_recipe_data(name: str) -> Any:

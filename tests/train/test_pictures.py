@@ -1,6 +1,7 @@
 """Runs of networks that look at pictures: trained, stopped, evaluated, asked and plotted."""
 
 import json
+from math import log2
 from pathlib import Path
 
 import numpy
@@ -15,13 +16,9 @@ from mnemic.data.pictures.captions import describe_scene
 from mnemic.data.pictures.draw import draw_scenes
 from mnemic.data.pictures.files import write_scenes
 from mnemic.data.pictures.scenes import generate_scenes
+from mnemic.evaluate.intervals import wilson_interval
 from mnemic.evaluate.pictures.captions import compute_caption_metrics
-from mnemic.evaluate.pictures.retrieval import (
-    TextScores,
-    compute_retrieval_metrics,
-    find_texts_by_neighbors,
-    select_distinct,
-)
+from mnemic.evaluate.pictures.retrieval import TextScores, compute_retrieval_metrics, select_distinct
 from mnemic.recipe import ConfigError, load_recipe
 from mnemic.train.run import load_data
 
@@ -86,6 +83,10 @@ def test_metrics_of_captions(captioner: Path, bilinear: Path) -> None:
     evaluated = run("evaluate", captioner, "--json", "--device", "cpu")
     assert evaluated.code == 0, evaluated.err
     assert {"exact", "perplexity", "gaze", "uniform gaze"} == evaluated.json["figures"].keys()
+    assert evaluated.json["bits"] == pytest.approx(log2(evaluated.json["figures"]["perplexity"]))
+    assert "bits per word" in run("evaluate", captioner, "--device", "cpu").out
+    share = evaluated.json["figures"]["exact"] / 100
+    assert evaluated.json["intervals"] == {"exact": pytest.approx([100 * end for end in wilson_interval(share, 12)])}
 
 
 def test_pictures_are_described_and_plotted_by_the_command(captioner: Path, bilinear: Path, tmp_path: Path) -> None:
@@ -115,10 +116,6 @@ def test_retrieval_ranks_by_perplexity_and_by_its_ratio() -> None:
     scores = TextScores(torch.tensor([[1.0, 1.2, 3.0], [4.0, 2.0, 5.0]]), torch.tensor([1.1, 4.5]))
     assert scores.rank_pictures().tolist() == [[0, 1, 2], [1, 0, 2]]
     assert scores.rank_texts().tolist() == [[1, 0], [1, 0], [1, 0]]
-    features, text_features = torch.tensor([[0.0], [10.0]]), torch.tensor([[1.0], [9.0]])
-    pair = TextScores(scores.with_picture[:, :2], scores.with_mean)
-    assert find_texts_by_neighbors(pair, features, text_features, 1).tolist() == [0, 1]
-    assert find_texts_by_neighbors(pair, features, text_features, 2).tolist() == [1, 1]
 
 
 def test_retrieval_is_measured_among_different_captions(bilinear: Path) -> None:

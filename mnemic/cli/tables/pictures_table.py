@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path("runs/table-pictures")
 ROW_HELP = "A row, such as soft or mlbl-b; repeat it."
-SETS_HELP = "Change a key of all recipes, such as data.count=1000; may be repeated."
+SETS_HELP = (
+    "Change a key of all recipes, or of those with the data, such as data.count=1000 of scenes; may be repeated."
+)
 PLOT_HELP = "Plot the gaze, word by word, on a test scene: .png, .svg or .pdf."
 
 
@@ -28,10 +30,12 @@ def compare_pictures(
     plot: Annotated[Path | None, opt.Option("--plot FILE", PLOT_HELP)] = None,
     folder: Annotated[Path, opt.Option("--out DIR", "Folder for the runs and the table.")] = DEFAULT_FOLDER,
 ) -> None:
-    """Compare networks that describe generated pictures, and find them by their captions.
+    """Compare networks that describe, classify and align pictures, or do several tasks with them.
 
-    Soft and hard attention, log-bilinear models with and without the picture, and a decoder that
-    does not see it. An interrupted table resumes when the command is repeated.
+    Captions of generated scenes: soft and hard attention, log-bilinear models with and without the
+    picture, a decoder that does not see it, and four encoders. Digits: five encoders that classify
+    them, (extra pictures). Alignment finds words in scenes; the UniT rows do four tasks,
+    with one decoder or one per task. An interrupted table resumes when the command is repeated.
 
     Example: mnemic table pictures --plot gaze.png
     """

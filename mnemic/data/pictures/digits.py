@@ -104,7 +104,7 @@ def load_digits() -> tuple[Tensor, Tensor]:
         from sklearn import datasets
     except ImportError:
         raise ConfigError(
-            'data of kind "digits" comes with scikit-learn, which is not installed: pip install scikit-learn'
+            "data of kind digits comes with scikit-learn, which is not installed: pip install 'mnemic[pictures]'"
         ) from None
     digits = datasets.load_digits()
     return torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / BRIGHTEST, torch.tensor(digits.target).long()

@@ -12,6 +12,8 @@ from mnemic.data.pictures.captions import describe_scene
 from mnemic.data.pictures.draw import draw_scenes
 from mnemic.data.pictures.scenes import Scene
 from mnemic.data.text_tasks.examples import TextError
+from mnemic.data.text_tasks.files import read_lines
+from mnemic.data.text_tasks.tables import parse_json_lines
 from mnemic.files import ANYONE, replace_file, write_text
 
 
@@ -32,6 +34,22 @@ def read_pictures(path: Path) -> NDArray[numpy.uint8]:
             "several of these"
         )
     return pictures.reshape(-1, *pictures.shape[-3:])
+
+
+def read_captions(path: Path, count: int) -> list[str]:
+    """Read the captions of a .npy file's pictures from the .jsonl beside it."""
+    captions_path = path.with_suffix(".jsonl")
+    expected = f'one JSON line per picture, such as {{"caption": "a red ring"}}, in {captions_path}'
+    if not captions_path.is_file():
+        raise TextError(f"{path}: this network finds the words of a caption in its picture: give {expected}")
+    captions = []
+    for number, row in parse_json_lines(read_lines(captions_path), str(captions_path)):
+        if not isinstance(row.get("caption"), str):
+            raise TextError(f"{captions_path}, line {number}: there is no caption: give {expected}")
+        captions.append(str(row["caption"]))
+    if len(captions) != count:
+        raise TextError(f"{captions_path} has {len(captions)} captions for {count} pictures: give {expected}")
+    return captions
 
 
 def write_scenes(scenes: Sequence[Scene], path: Path) -> None:

@@ -22,8 +22,8 @@ class SceneQuestion(NamedTuple):
 
 
 def ask_questions(scene: Scene, random: Random) -> list[SceneQuestion]:
-    """Ask all questions that a scene answers without doubt, one of each form at most."""
-    candidates = [list(form(scene, random)) for form in FORMS]
+    """Ask all questions that a scene answers without doubt, one of each type at most."""
+    candidates = [list(ask(scene, random)) for ask in QUESTION_TYPES]
     return [random.choice(questions) for questions in candidates if questions]
 
 
@@ -89,6 +89,6 @@ RELATIONS: dict[str, Callable[[SceneObject, SceneObject], bool]] = {
     "above": lambda item, anchor: item.column == anchor.column and item.row < anchor.row,
     "below": lambda item, anchor: item.column == anchor.column and item.row > anchor.row,
 }
-FORMS: Sequence[Callable[[Scene, Random], Iterator[SceneQuestion]]] = (
+QUESTION_TYPES: Sequence[Callable[[Scene, Random], Iterator[SceneQuestion]]] = (
     ask_number, ask_color, ask_shape, ask_size, ask_neighbor, ask_existence,
 )  # fmt: skip

@@ -48,7 +48,7 @@ class TaskDataset(TensorDataset):
     pictures: Tensor  # e c y x, bytes
     boxes: Boxes
     texts: tuple[TaskTexts, ...]  # of each task but detection
-    shares: Tensor  # of the tasks, cumulated
+    cumulative_ratios: Tensor  # of the tasks, cumulated
 
     def __len__(self) -> int:
         return len(self.pictures)
@@ -66,14 +66,15 @@ class TaskDataset(TensorDataset):
     @property
     def task_names(self) -> list[str]:
         """List the tasks that are trained."""
-        return [name for name, share in zip(TASKS, self.shares.diff(prepend=self.shares.new_zeros(1))) if share > 0]
+        shares = self.cumulative_ratios.diff(prepend=self.cumulative_ratios.new_zeros(1))
+        return [name for name, share in zip(TASKS, shares) if share > 0]
 
     def batch(
         self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> TaskBatch:
         """Return the scenes ``rows`` (b) for one task, which the first uniform number selects."""
         numbers = torch.zeros(len(rows), 2) if uniforms is None else uniforms
-        task = int((self.shares <= float(numbers[0, 0])).sum()) if len(rows) else DETECTION
+        task = int((self.cumulative_ratios <= float(numbers[0, 0])).sum()) if len(rows) else DETECTION
         if task == DETECTION:
             return self.detection_batch(rows)
         texts = self.texts[task - 1]
@@ -144,7 +145,7 @@ class SceneTasks(SceneSource):
             pictures=draw_scenes(scenes),
             boxes=make_boxes(scenes),
             texts=tuple(make_task_texts(name, scenes, tokenizer, split, self.seed) for name in names),
-            shares=(ratios / ratios.sum()).cumsum(0).clamp(max=1),
+            cumulative_ratios=(ratios / ratios.sum()).cumsum(0).clamp(max=1),
         )
 
 

@@ -14,6 +14,7 @@ from mnemic.predict.pictures.align import list_region_boxes
 from mnemic.predict.pictures.chain_decoding import decode_chain
 from mnemic.respond.pictures.alignment import multiply_regions
 
+POINTING, POINTING_SMALLEST = "pointing accuracy", "pointing accuracy, smallest region"
 RANKS = (1, 10)  # the k of recall@k
 PICTURES_PER_BATCH = 50  # compared with all captions at once; changes memory use, not results
 
@@ -33,9 +34,9 @@ def compute_alignment_metrics(network: nn.Module, dataset: AlignmentDataset, bet
     """Compute recall in both directions and how often words point at their object, in percent.
 
     ``captions r@k``: the share of pictures whose caption is among the best k of the dataset; one
-    that says the same counts as the same. ``pictures r@k``: the reverse. ``points``: the share of
-    words that name an object and whose region holds its center, and ``points by chance``, of a
-    random region; regions may be large, so ``names`` counts the smallest such regions alone.
+    that says the same counts as the same. ``pictures r@k``: the reverse. ``pointing accuracy``: of
+    the words that name an object, those whose region holds its center, and the same by chance, of a
+    random region; regions may be large, so another one counts the smallest such regions alone.
     """
     with evaluating(network):
         scenes = encode_scenes(network, dataset)
@@ -86,7 +87,7 @@ def measure_pointing(network: Any, scenes: EncodedScenes, dataset: AlignmentData
     areas = (boxes[:, 2:] - boxes[:, :2]).prod(-1)  # n
     smallest = holds & (areas <= torch.where(holds, areas, 2.0).amin(-1, keepdim=True) + 1e-6)
     values = {}
-    for name, is_right in (("points", holds), ("names", smallest)):
+    for name, is_right in ((POINTING, holds), (POINTING_SMALLEST, smallest)):
         hits = is_right.gather(2, regions.clamp(min=0).unsqueeze(2)).squeeze(2)  # b m
         values[name] = float(hits[names_object].double().mean())
         values[f"{name} by chance"] = float(is_right[names_object].double().mean())

@@ -35,12 +35,12 @@ def compute_average_precision(
         is_box = targets.mask & (targets.classes == class_id)
         candidates = overlaps[pictures, predicted].masked_fill(~is_box[pictures], -1.0)  # k o
         for threshold in thresholds:
-            is_right = mark_right(candidates.tolist(), pictures.tolist(), threshold)
+            is_right = mark_true_positives(candidates.tolist(), pictures.tolist(), threshold)
             precisions.append(interpolate_precision(torch.tensor(is_right), int(is_box.sum())))
     return sum(precisions) / max(len(precisions), 1)
 
 
-def mark_right(candidates: list[list[float]], pictures: list[int], threshold: float) -> list[bool]:
+def mark_true_positives(candidates: list[list[float]], pictures: list[int], threshold: float) -> list[bool]:
     """Mark which predictions, best first, find a box that no prediction before them has."""
     matched: set[tuple[int, int]] = set()
     is_right = []

@@ -2,7 +2,7 @@
 
 Section 4 of Kiros et al. (2014): C(w|x) is the perplexity of a text w with a picture x.
 
-Shapes: k texts, b pictures, m words, d width of a picture's vector, n neighbors.
+Shapes: k texts, b pictures, m words, d width of a picture's vector.
 """
 
 from collections.abc import Iterator
@@ -63,17 +63,6 @@ def iterate_scores(network: Any, texts: SceneDataset, features: Tensor) -> Itera
         logits = network.respond.score_texts(words, features.repeat(len(rows), 1))
         log_probs, is_word = score_words(logits, targets)
         yield (-log_probs.sum(1) / is_word.sum(1)).unflatten(0, (len(rows), num_pictures))
-
-
-def find_texts_by_neighbors(scores: TextScores, features: Tensor, text_features: Tensor, num_neighbors: int) -> Tensor:
-    """Find a text for each picture among those of its nearest pictures: b.
-
-    ``features`` (b d) are the pictures and ``text_features`` (k d) those that the k texts describe:
-    of the ``num_neighbors`` nearest by Euclidean distance, the text with the lowest ratio.
-    """
-    nearest = torch.cdist(features, text_features).topk(min(num_neighbors, len(text_features)), largest=False).indices
-    ratios = (scores.with_picture - scores.with_mean.unsqueeze(1)).mT  # b k
-    return nearest.gather(1, ratios.gather(1, nearest).argmin(1, keepdim=True)).squeeze(1)
 
 
 def compute_retrieval_metrics(network: Any, dataset: SceneDataset, train: SceneDataset) -> dict[str, float]:

@@ -35,7 +35,7 @@ def match_boxes(costs: Tensor, mask: Tensor) -> BoxPairs:
     try:
         from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
     except ModuleNotFoundError as error:
-        raise ValueError("matching boxes needs scipy: pip install 'mnemic[vectors]'") from error
+        raise ValueError("matching boxes needs scipy: pip install 'mnemic[pictures]'") from error
     if costs.shape[1] < int(mask.sum(1).max()):
         raise ValueError(f"{costs.shape[1]} predictions do not match {int(mask.sum(1).max())} boxes; set more queries")
     numbers, is_box = costs.detach().cpu().double().nan_to_num().numpy(), mask.cpu().numpy()

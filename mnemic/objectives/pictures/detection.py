@@ -1,4 +1,4 @@
-"""The loss of detecting things: classes and boxes of the predictions that match best.
+"""The loss of detecting objects: classes and boxes of the predictions that match best.
 
 Shapes: b pictures, q predicted boxes, o boxes of a picture, c classes, k matched pairs.
 """
@@ -11,7 +11,7 @@ from mnemic.respond.pictures.detections import Boxes, Detections
 
 # Weights of the matching costs and losses, as in DETR's table of hyperparameters.
 CLASS_COST, DISTANCE_WEIGHT, OVERLAP_WEIGHT = 1.0, 5.0, 2.0
-NOTHING_WEIGHT = 0.1  # of predictions that match no box, which are most
+NO_OBJECT_WEIGHT = 0.1  # of predictions that match no box, which are most
 
 
 def compute_detection_loss(detections: Detections, targets: Boxes) -> Tensor:
@@ -27,7 +27,7 @@ def compute_detection_loss(detections: Detections, targets: Boxes) -> Tensor:
     classes = torch.full(class_logits.shape[:2], nothing, device=class_logits.device)
     classes[pairs.pictures, pairs.predicted] = targets.classes[pairs.pictures, pairs.boxes]
     weights = class_logits.new_ones(nothing + 1)
-    weights[nothing] = NOTHING_WEIGHT
+    weights[nothing] = NO_OBJECT_WEIGHT
     class_loss = nn.functional.cross_entropy(class_logits.flatten(0, 1), classes.flatten(), weights)
     return class_loss + compute_box_loss(detections, targets, pairs)
 

@@ -1,4 +1,4 @@
-"""Detect the things in pictures.
+"""Detect the objects in pictures.
 
 Shapes: n pictures, c channels, y rows and x columns of pixels, q predicted boxes.
 """
@@ -11,7 +11,7 @@ from mnemic.models.evaluating import evaluating
 from mnemic.models.pictures.task_network import TaskInputs
 from mnemic.predict.captions import to_tensor
 from mnemic.predict.methods import check_method
-from mnemic.predict.results import DetectedThing
+from mnemic.predict.results import DetectedObject
 from mnemic.respond.pictures.tasks import DETECTION
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @torch.no_grad()
-def detect_things(checkpoint: "Checkpoint", pictures: Any, *, threshold: float = 0.5) -> list[list[DetectedThing]]:
-    """Detect things whose class has at least the probability ``threshold``, likeliest first."""
+def detect_objects(checkpoint: "Checkpoint", pictures: Any, *, threshold: float = 0.5) -> list[list[DetectedObject]]:
+    """Detect objects whose class has at least the probability ``threshold``, likeliest first."""
     check_method(checkpoint, "detect")
     network, sizes = checkpoint.network, checkpoint.sizes
     tensor = to_tensor(pictures, sizes["channels"], sizes["side"]).to(network.device)
@@ -34,7 +34,7 @@ def detect_things(checkpoint: "Checkpoint", pictures: Any, *, threshold: float =
     corners = torch.cat([center - size / 2, center + size / 2], -1).clamp(0, 1).tolist()
     return [
         [
-            DetectedThing(
+            DetectedObject(
                 names[int(classes[row, query])],
                 attribute_names[int(attributes[row, query])],
                 tuple(corners[row][query]),

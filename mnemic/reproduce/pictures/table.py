@@ -14,7 +14,18 @@ import torch
 from mnemic.checkpoint.atomic_files import write_json
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.checkpoint.lock import lock_folder
-from mnemic.recipe import ConfigError, Recipe, did_you_mean, join_words, load_recipe
+from mnemic.data import DATASETS
+from mnemic.recipe import (
+    ConfigError,
+    Recipe,
+    build,
+    did_you_mean,
+    join_words,
+    kind_of,
+    load_recipe,
+    parameters_of,
+    parse_assignment,
+)
 from mnemic.reproduce.pictures.encoder_rows import ALL_ROWS as ROWS
 from mnemic.reproduce.rows import append_rows, describe_hardware, describe_versions, read_rows
 from mnemic.train.run import fit
@@ -24,7 +35,7 @@ ROWS_FILE = "rows.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class PicturesTable:
-    """The settings of a table of pictures: rows, seeds, and changes of all recipes."""
+    """The settings of a table of pictures: rows, seeds, and changes of the recipes."""
 
     rows: Sequence[str] = ()  # names in ROWS; none: all
     seeds: int = 1
@@ -38,7 +49,7 @@ class PicturesTable:
             hint = did_you_mean(unknown[0], ROWS)
             raise ConfigError(f"there is no row {unknown[0]!r}{hint}; rows: {join_words(ROWS)}")
         for name in self.names:
-            self.build_recipe(name)
+            build(DATASETS, self.build_recipe(name)["data"])  # finds mistakes before the first step
 
     @property
     def names(self) -> list[str]:
@@ -46,9 +57,23 @@ class PicturesTable:
         return [name for name in ROWS if name in (self.rows or ROWS)]
 
     def build_recipe(self, name: str) -> Recipe:
-        """Build the recipe of a row."""
-        row = ROWS[name]
-        return load_recipe(row.recipe, [*row.sets, *self.sets])
+        """Build the recipe of a row.
+
+        An option of data, such as ``data.count``, changes the rows whose data takes it.
+        """
+        sets = [
+            text for text in self.sets if self.takes(name, text) or not any(self.takes(n, text) for n in self.names)
+        ]
+        return load_recipe(ROWS[name].recipe, [*ROWS[name].sets, *sets])
+
+    def takes(self, name: str, assignment: str) -> bool:
+        """Check whether the data of a row takes an override; other sections take all."""
+        section, _, option = parse_assignment(assignment)[0].partition(".")
+        if section != "data" or option in ("", "kind"):
+            return True
+        kinds = [text for text in self.sets if parse_assignment(text)[0] == "data.kind"]
+        data = load_recipe(ROWS[name].recipe, [*ROWS[name].sets, *kinds])["data"]
+        return option.partition(".")[0] in parameters_of(kind_of(DATASETS, data))
 
     def key_of(self, name: str, seed: int) -> str:
         """Return what a row depends on."""

@@ -31,7 +31,7 @@ class CaptionDecoder(Response):
     """
 
     source = "picture"
-    reads_regions = True
+    reads_regions = has_word_vectors = True
     methods = ("caption",)
 
     def __init__(self, width: int, vocab: int, max_length: int, *, gate: bool = True, dropout: float = 0.0) -> None:
@@ -51,13 +51,13 @@ class CaptionDecoder(Response):
     ) -> tuple[Tensor, Reading]:
         """Score the word after each of ``words`` (b m), with the gaze of each.
 
-        ``uniforms`` b 1+m: a coin of the picture, then a draw per word.
+        ``uniforms`` b 1+m: whether the picture is read softly, then a slot per word.
         """
         state, embedded = self.start(states, mask, slots), self.words(words)  # b m d
         hidden, contexts, readings = [], [], []
         for number, last_word in enumerate(embedded.unbind(1)):
             numbers = None if uniforms is None else uniforms[:, [0, 1 + number]]
-            context, state, reading = self.look(memory, last_word, state, numbers)
+            context, state, reading = self.attend(memory, last_word, state, numbers)
             hidden.append(state.hidden)
             contexts.append(context)
             readings.append(reading)
@@ -68,6 +68,16 @@ class CaptionDecoder(Response):
         )
         return self.score(embedded, torch.stack(hidden, 1), torch.stack(contexts, 1)), gaze
 
+    @property
+    def embeddings(self) -> Tensor:
+        """The vectors of words: d v."""
+        return self.words.weight.mT
+
+    @torch.no_grad()
+    def load_embeddings(self, embeddings: Tensor) -> None:
+        """Replace the vectors of words (d v)."""
+        self.words.weight.copy_(embeddings.mT)
+
     def start(self, states: Tensor, mask: Tensor, slots: Any) -> CaptionState:
         """Compute the state before the first word from the mean region (b n d)."""
         weights = mask.unsqueeze(-1).to(states.dtype)
@@ -77,10 +87,10 @@ class CaptionDecoder(Response):
     def step(self, memory: Any, last_words: Tensor, state: CaptionState) -> tuple[Tensor, CaptionState, Reading]:
         """Look once, then score the next word after ``last_words`` (b): b v, state and gaze."""
         embedded = self.words(last_words)
-        context, state, reading = self.look(memory, embedded, state)
+        context, state, reading = self.attend(memory, embedded, state)
         return self.score(embedded, state.hidden, context), state, reading
 
-    def look(
+    def attend(
         self, memory: Any, embedded: Tensor, state: CaptionState, uniforms: Tensor | None = None
     ) -> tuple[Tensor, CaptionState, Reading]:
         """Read the memory after a word (b d); return context (b d), state and gaze."""

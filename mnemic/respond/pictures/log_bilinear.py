@@ -29,6 +29,7 @@ class LogBilinear(Response):
     """
 
     source = "picture"
+    has_word_vectors = True
     methods = ("caption",)
     selects_by = "perplexity"  # the metric that selects the best weights
 
@@ -67,6 +68,11 @@ class LogBilinear(Response):
     def embeddings(self) -> Tensor:
         """The vectors of words: d v."""
         return self.table.mT
+
+    @torch.no_grad()
+    def load_embeddings(self, embeddings: Tensor) -> None:
+        """Replace the vectors of words (d v)."""
+        self.table.copy_(embeddings.mT)
 
     def start(self, states: Tensor, mask: Tensor, slots: None) -> BilinearState:
         """Make the state before the first word."""

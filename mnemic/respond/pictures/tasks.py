@@ -20,7 +20,7 @@ from mnemic.respond.pictures.detections import Detections
 
 TASKS = ("detection", "questions", "captions", "reading")  # their numbers
 DETECTION = TASKS.index("detection")
-DEFAULT_LOOK: Mapping[str, Any] = {"kind": "encoder", "norm": "pre", "depth": 2}
+DEFAULT_PICTURE_STACK: Mapping[str, Any] = {"kind": "encoder", "norm": "pre", "depth": 2}
 FIRST_SIZE = 0.25  # of a box before training, a share of the picture
 
 
@@ -35,10 +35,10 @@ class TaskDecoder(Response):
     """Answer every task with one decoder and a small head per task.
 
     UniT (Hu and Singh 2021, arXiv:2102.10772, section 3). The regions of a picture pass through the
-    layers ``look``, before which a vector of the task is put; the decoder's queries, learned for
-    each task, see each other and read regions, words or both. Detection has ``queries`` of them and
-    heads of class, box and attribute on each; the other tasks have ``answer_queries``, and two
-    layers with GELU on the first. ``shared`` = false gives each task a decoder of its own.
+    layers of ``picture_stack``, before which a vector of the task is put; the decoder's queries,
+    learned for each task, see each other and read regions, words or both. Detection has ``queries``
+    of them and heads of class, box and attribute on each; the other tasks have ``answer_queries``,
+    and two layers with GELU on the first. ``shared`` = false gives each task a decoder of its own.
 
     Where we differ: queries are the first states of the decoder, not added in each of its layers;
     layers are pre-norm.
@@ -54,7 +54,7 @@ class TaskDecoder(Response):
         task_classes: Sequence[int],
         attributes: int,
         *,
-        look: Mapping[str, Any] = DEFAULT_LOOK,
+        picture_stack: Mapping[str, Any] = DEFAULT_PICTURE_STACK,
         depth: int = 2,
         heads: int = 4,
         queries: int = 16,
@@ -64,7 +64,7 @@ class TaskDecoder(Response):
         super().__init__()
         if min(queries, answer_queries) < 1:
             raise ConfigError(f"each task has at least one query, not {queries} and {answer_queries}")
-        self.look: Any = build(STACKS, look, width=width)
+        self.look: Any = build(STACKS, picture_stack, width=width)  # of this name in saved tensors
         self.task_vectors = nn.Parameter(torch.randn(len(TASKS), width) * width**-0.5)
         counts = [queries if task == DETECTION else answer_queries for task in range(len(TASKS))]
         self.queries = nn.ParameterList(torch.randn(count, width) * width**-0.5 for count in counts)
@@ -157,7 +157,7 @@ class DetectionHeads(nn.Module):
         return Detections(self.classes(states).float(), boxes.sigmoid(), states)
 
     def score_attributes(self, states: Tensor, classes: Tensor) -> Tensor:
-        """Score the attributes of things, told their class: k d, k → k a."""
+        """Score the attributes of objects, given their class: k d, k → k a."""
         scores: Tensor = self.attribute(torch.cat([states, self.class_vectors(classes)], -1))
         return scores.float()
 

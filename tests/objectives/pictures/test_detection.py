@@ -101,5 +101,5 @@ def test_too_few_predictions_are_refused() -> None:
 
 def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    with pytest.raises(ValueError, match=r"pip install 'mnemic\[vectors\]'"):
+    with pytest.raises(ValueError, match=r"pip install 'mnemic\[pictures\]'"):
         match_boxes(torch.zeros(1, 3, 3), torch.ones(1, 3, dtype=torch.bool))
