@@ -8,7 +8,7 @@ from mnemic.train.vectors.contract import VectorLearner
 from mnemic.train.vectors.fasttext import FastText
 from mnemic.train.vectors.glove import Glove
 from mnemic.train.vectors.skip_gram import SkipGram
-from mnemic.train.vectors.svd import CountedSvd
+from mnemic.train.vectors.svd import PpmiSvd
 
 VECTOR_LEARNERS: dict[str, Callable[..., VectorLearner]] = {
     "cbow": Cbow,
@@ -16,5 +16,5 @@ VECTOR_LEARNERS: dict[str, Callable[..., VectorLearner]] = {
     "fasttext": FastText,
     "glove": Glove,
     "skip-gram": SkipGram,
-    "svd": CountedSvd,
+    "svd": PpmiSvd,
 }

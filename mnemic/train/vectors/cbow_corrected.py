@@ -77,11 +77,11 @@ class CbowCorrected:
                 num_before, total, num_trained = epoch * num_words, self.epochs * num_words, 0
                 report = partial(report_epoch, on_progress, num_before, total)
                 for arrays in iterate_blocks(spans, counts, num_words, report, STEP_WORDS):
-                    ids, numbers = (torch.from_numpy(array) for array in arrays)
+                    ids, span_ids = (torch.from_numpy(array) for array in arrays)
                     rate = self.rate * max(1 - (num_before + num_trained) / total, MIN_RATE)
                     num_trained += len(ids)
                     is_kept = torch.rand(len(ids), generator=generator) < keep[ids]
-                    around, mask = find_context(ids[is_kept], numbers[is_kept], self.window, generator)
+                    around, mask = find_context(ids[is_kept], span_ids[is_kept], self.window, generator)
                     draws = torch.rand(len(around), self.negatives, generator=generator, dtype=torch.float64)
                     negatives = torch.searchsorted(noise, draws * noise[-1]).clamp(max=len(counts) - 1)
                     take_cbow_step(vectors, outputs, around, mask, ids[is_kept], negatives, rate)
@@ -102,10 +102,10 @@ def report_epoch(on_progress: OnProgress, num_before: int, total: int, num_read:
     on_progress(num_before + num_read, total)
 
 
-def find_context(ids: Tensor, numbers: Tensor, window: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def find_context(ids: Tensor, span_ids: Tensor, window: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Find the words around each of ``ids`` (p), up to a random distance.
 
-    It is drawn from 1 to ``window``. ``numbers`` (p) are those of their texts. Return ids and
+    It is drawn from 1 to ``window``. ``span_ids`` (p) are those of their texts. Return ids and
     whether they are there, both p c.
     """
     last = len(ids) - 1
@@ -114,7 +114,7 @@ def find_context(ids: Tensor, numbers: Tensor, window: int, generator: torch.Gen
     reach = torch.randint(1, window + 1, (len(ids), 1), generator=generator)
     mask = (positions >= 0) & (positions <= last) & (distances.abs() <= reach)
     positions = positions.clamp(0, max(last, 0))
-    return ids[positions], mask & (numbers[positions] == numbers.unsqueeze(1))
+    return ids[positions], mask & (span_ids[positions] == span_ids.unsqueeze(1))
 
 
 def take_cbow_step(
@@ -126,8 +126,8 @@ def take_cbow_step(
     k) are random words; one that is the right word has no loss. ``vectors`` and ``outputs`` (n d)
     change in place.
     """
-    shares = mask / mask.sum(1, keepdim=True).clamp(min=1)  # p c
-    means = torch.einsum("pc,pcd->pd", shares.to(vectors.dtype), vectors[around])
+    mean_weights = mask / mask.sum(1, keepdim=True).clamp(min=1)  # p c
+    means = torch.einsum("pc,pcd->pd", mean_weights.to(vectors.dtype), vectors[around])
     words = torch.cat([ids.unsqueeze(1), negatives], 1)  # p 1+k
     candidates = outputs[words]  # p 1+k d
     errors = -torch.einsum("pd,pkd->pk", means, candidates).sigmoid()
@@ -138,7 +138,7 @@ def take_cbow_step(
     output_steps = errors.unsqueeze(-1) * means.unsqueeze(1)  # p 1+k d
     add_rows(outputs, words.flatten(), output_steps.flatten(0, 1), torch.ones(words.numel()), rate)
     positions, columns = mask.nonzero(as_tuple=True)
-    weights = shares[positions, columns]
+    weights = mean_weights[positions, columns]
     add_rows(vectors, around[positions, columns], mean_steps[positions] * weights.unsqueeze(1), weights, rate)
 
 

@@ -32,10 +32,10 @@ def count_pairs(
     from scipy import sparse  # type: ignore[import-untyped]
 
     total: Any = sparse.csr_matrix((len(counts), len(counts)), dtype=np.float32)
-    for ids, numbers in iterate_blocks(spans, counts, num_words, on_progress, BLOCK_WORDS):
+    for ids, span_ids in iterate_blocks(spans, counts, num_words, on_progress, BLOCK_WORDS):
         pairs = []
         for distance, weight in enumerate(weights, start=1):
-            is_same = numbers[distance:] == numbers[:-distance]  # a pair is in one span
+            is_same = span_ids[distance:] == span_ids[:-distance]  # a pair is in one span
             first, second = ids[:-distance][is_same], ids[distance:][is_same]
             pairs.append((np.full(len(first), weight, dtype=np.float32), first, second))
         values, rows, columns = (np.concatenate(arrays) for arrays in zip(*pairs))
@@ -46,19 +46,19 @@ def count_pairs(
 def iterate_blocks(
     spans: WordSpans, counts: Mapping[str, int], num_words: int, on_progress: OnProgress, size: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the ranks of at least ``size`` words at once, and the spans' numbers."""
-    ranks = {word: rank for rank, word in enumerate(counts)}
+    """Yield the ids of at least ``size`` words at once, and the spans' numbers."""
+    word_ids = {word: word_id for word_id, word in enumerate(counts)}
     block: list[list[int]] = []
-    num_read = num_ranks = 0
+    num_read = num_ids = 0
     for words in spans:
         num_read += len(words)
         on_progress(num_read, num_words)
-        block.append([ranks[word] for word in words if word in ranks])
-        num_ranks += len(block[-1])
-        if num_ranks >= size:
+        block.append([word_ids[word] for word in words if word in word_ids])
+        num_ids += len(block[-1])
+        if num_ids >= size:
             yield join_block(block)
-            block, num_ranks = [], 0
-    if num_ranks:
+            block, num_ids = [], 0
+    if num_ids:
         yield join_block(block)
 
 

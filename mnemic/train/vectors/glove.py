@@ -79,7 +79,7 @@ class Glove:
         if not pairs.shape[1]:
             raise ConfigError("no two words of the corpus stand near each other: give more documents")
         values = torch.from_numpy(counted.data.astype(np.float32))  # m
-        logs, shares = values.log(), (values / self.max_count).clamp(max=1) ** 0.75
+        logs, loss_weights = values.log(), (values / self.max_count).clamp(max=1) ** 0.75
         generator, num_threads = torch.Generator().manual_seed(seed), torch.get_num_threads()
         tables = create_tables(len(counts), self.width, generator)
         torch.set_num_threads(threads)
@@ -87,7 +87,7 @@ class Glove:
             for epoch in range(self.epochs):
                 num_trained = 0
                 for batch in torch.randperm(len(values), generator=generator).split(PAIRS_PER_STEP):
-                    take_glove_step(tables, pairs[:, batch], logs[batch], shares[batch], self.rate)
+                    take_glove_step(tables, pairs[:, batch], logs[batch], loss_weights[batch], self.rate)
                     num_trained += len(batch)
                     num_read = num_words * (epoch + 1) + num_words * num_trained // len(values)
                     on_progress(num_read, num_words * num_passes)
@@ -103,11 +103,11 @@ def create_tables(num_words: int, width: int, generator: torch.Generator) -> Glo
     return GloveTables(vectors, biases, torch.ones_like(vectors), torch.ones_like(biases))
 
 
-def take_glove_step(tables: GloveTables, pairs: Tensor, logs: Tensor, shares: Tensor, rate: float) -> None:
-    """Take a step of AdaGrad for ``pairs`` (2 m) with ``logs`` and weights ``shares`` (m)."""
-    words, contexts = tables.vectors[0][pairs[0]], tables.vectors[1][pairs[1]]  # m d
-    sums = (words * contexts).sum(1) + tables.biases[0][pairs[0]] + tables.biases[1][pairs[1]]
-    errors = shares * (sums - logs)  # m, the gradient of each bias
+def take_glove_step(tables: GloveTables, pairs: Tensor, logs: Tensor, loss_weights: Tensor, rate: float) -> None:
+    """Take a step of AdaGrad for ``pairs`` (2 m) with ``logs`` and weights ``loss_weights`` (m)."""
+    words, contexts = (tables.vectors[side].index_select(0, pairs[side]) for side in (0, 1))  # m d
+    biases = tables.biases[0].index_select(0, pairs[0]) + tables.biases[1].index_select(0, pairs[1])
+    errors = loss_weights * (torch.linalg.vecdot(words, contexts) + biases - logs)  # m, the gradient of each bias
     for side, gradients in enumerate((errors.unsqueeze(1) * contexts, errors.unsqueeze(1) * words)):
         rows = pairs[side]
         for weights, squares, gradient in (
@@ -115,4 +115,5 @@ def take_glove_step(tables: GloveTables, pairs: Tensor, logs: Tensor, shares: Te
             (tables.biases[side], tables.bias_squares[side], errors),
         ):
             squares.index_add_(0, rows, gradient.square())
-            weights.index_add_(0, rows, gradient * squares[rows].rsqrt(), alpha=-rate)
+            step = squares.index_select(0, rows).rsqrt_().mul_(gradient)
+            weights.index_add_(0, rows, step, alpha=-rate)

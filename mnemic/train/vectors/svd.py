@@ -15,7 +15,7 @@ from mnemic.train.vectors.contract import OnProgress, WordSpans, check_options
 from mnemic.train.vectors.cooccurrence import check_scipy, count_pairs
 
 
-class CountedSvd:
+class PpmiSvd:
     """Factor the positive pointwise mutual information of near words (Levy et al. 2015).
 
     Transactions of the ACL 3, sections 2 and 3: ln P(word, context) / P(word) P(context), at least

@@ -86,15 +86,15 @@ class Word2VecLearner:
         options |= {"batch_words": min(max(num_words // MIN_JOBS, 1), WORDS_PER_JOB), "seed": seed, "workers": threads}
         model = self.build_model(options)
         model.build_vocab_from_freq(dict(counts))
-        feed = WordFeed(spans, num_words * self.epochs, on_progress)
-        model.train(feed, total_words=num_words, epochs=self.epochs)
-        if feed.error is not None:
-            raise feed.error
+        corpus = GensimCorpus(spans, num_words * self.epochs, on_progress)
+        model.train(corpus, total_words=num_words, epochs=self.epochs)
+        if corpus.error is not None:
+            raise corpus.error
         assert model.wv.index_to_key == list(counts)
         return torch.from_numpy(model.wv.vectors.copy())
 
 
-class WordFeed:
+class GensimCorpus:
     """Feed spans of words to gensim, which reads them in a thread of its own.
 
     An error in that thread would leave the others waiting for ever. It is stored instead, and ends
