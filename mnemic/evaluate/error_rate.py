@@ -10,8 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.contract import Dataset, QuestionDataset
-from mnemic.evaluate.by_task import mean_error, percent_by_task
+from mnemic.data.long_context.batches import TOKEN_TARGETS
+from mnemic.evaluate.by_task import count_by_task, mean_error, percent_by_task
 from mnemic.evaluate.generation_metrics import select_generation_metric
+from mnemic.evaluate.intervals import Bounds, Share, bound_shares
 from mnemic.evaluate.long_context import compute_recall_errors
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.models.evaluating import evaluating
@@ -61,6 +63,17 @@ def evaluate_network(network: nn.Module, dataset: Dataset) -> tuple[float, dict[
 def compute_task_errors(network: nn.Module, dataset: Dataset) -> dict[int, float]:
     """Compute the error of each task in percent, for one network."""
     return TASK_ERRORS[dataset.metrics](network, dataset)
+
+
+def bound_task_errors(errors: dict[int, float], dataset: Any, num_models: int = 1) -> tuple[Bounds, Bounds]:
+    """Compute the intervals of errors in percent, and bounds for the best of several networks.
+
+    Errors that are of words, not of questions, have none.
+    """
+    if dataset.metrics == "recall" and dataset.target in TOKEN_TARGETS:
+        return {}, {}
+    counts = count_by_task(dataset.task)
+    return bound_shares({str(task): Share(error / 100, counts[task]) for task, error in errors.items()}, num_models)
 
 
 def compute_question_errors(network: nn.Module, dataset: QuestionDataset) -> dict[int, float]:

@@ -1,9 +1,36 @@
 """How sure a measured share is: intervals from the number of examples."""
 
+from collections.abc import Mapping
 from math import log, sqrt
 from statistics import NormalDist
+from typing import NamedTuple
 
 CONFIDENCE = 0.95  # that an interval contains the true share
+Bounds = dict[str, tuple[float, float]]  # by the name of a metric, in percent
+
+
+class Share(NamedTuple):
+    """A mean of values from 0 to 1, and of how many examples it is."""
+
+    value: float
+    num_examples: int
+
+
+def bound_shares(shares: Mapping[str, Share], num_models: int) -> tuple[Bounds, Bounds]:
+    """Compute the intervals of shares in percent, and bounds for the best of several networks.
+
+    With one network there are no bounds.
+    """
+    clipped = {name: (min(share.value, 1.0), share.num_examples) for name, share in shares.items()}
+    intervals = {name: scale_to_percent(*wilson_interval(*share)) for name, share in clipped.items()}
+    if num_models == 1:
+        return intervals, {}
+    return intervals, {name: scale_to_percent(*bound_best(*share, num_models)) for name, share in clipped.items()}
+
+
+def scale_to_percent(low: float, high: float) -> tuple[float, float]:
+    """Scale the ends of an interval to percent."""
+    return 100 * low, 100 * high
 
 
 def wilson_interval(share: float, count: int, confidence: float = CONFIDENCE) -> tuple[float, float]:

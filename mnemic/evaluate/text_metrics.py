@@ -18,8 +18,8 @@ from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.evaluate.answer_thresholds import SpanPrediction, evaluate_spans, summarize_reading, summarize_spans
 from mnemic.evaluate.curves import average_precision, roc_auc
-from mnemic.evaluate.generation_metrics import EXACT, EXACT_BEAMS, compute_generation_metrics
-from mnemic.evaluate.intervals import bound_best, wilson_interval
+from mnemic.evaluate.generation_metrics import compute_generation_metrics
+from mnemic.evaluate.intervals import Bounds, Share, bound_shares
 from mnemic.evaluate.pictures.alignment import compute_alignment_metrics
 from mnemic.evaluate.pictures.captions import compute_caption_metrics
 from mnemic.evaluate.pictures.tasks import compute_task_metrics
@@ -29,6 +29,7 @@ from mnemic.evaluate.pretraining_metrics import (
     compute_replaced_token_metrics,
 )
 from mnemic.evaluate.ranking_metrics import summarize_ranks
+from mnemic.evaluate.share_counts import count_shares
 from mnemic.evaluate.view_metrics import RECALL_RANKS, compute_pair_cosines, compute_view_metrics
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
@@ -46,8 +47,6 @@ from mnemic.predict.windows import (
 from mnemic.recipe import ConfigError
 
 Metrics = dict[str, float]
-Bounds = dict[str, tuple[float, float]]
-RECALL_NAMES = tuple(f"recall@{top_k}{variant}" for variant in ("", ", whole") for top_k in RECALL_RANKS)
 QUESTIONS_PER_BATCH = 500  # compared with all texts at once; changes memory use, not results
 
 
@@ -72,11 +71,19 @@ def compute_report(network: nn.Module, dataset: Any, num_models: int = 1) -> Rep
     """
     if not len(dataset):
         raise ConfigError("there are no texts to evaluate on")
+    predictions: Sequence[SpanPrediction] = ()
     if dataset.metrics in OTHER_METRICS:
         values = OTHER_METRICS[dataset.metrics](network, dataset)
-        shares = {name: values[name] / 100 for name in values if name in SHARES.get(dataset.metrics, ())}
-        return Report(values, *bound_shares(shares, len(dataset), num_models))
-    predictions = evaluate_spans(network, dataset) if dataset.metrics in ANSWER_METRICS else []
+    else:
+        predictions = evaluate_spans(network, dataset) if dataset.metrics in ANSWER_METRICS else ()
+        values = compute_fractions(network, dataset, predictions)
+    counts = count_shares(network, dataset, predictions)
+    shares = {name: Share(values[name] / 100, counts[name]) for name in values if name in counts}
+    return Report(values, *bound_shares(shares, num_models), predictions)
+
+
+def compute_fractions(network: nn.Module, dataset: Any, predictions: Sequence[SpanPrediction]) -> Metrics:
+    """Compute metrics that are fractions, in percent, the dataset's main one first."""
     values = (
         ANSWER_METRICS[dataset.metrics](predictions)
         if predictions
@@ -85,23 +92,7 @@ def compute_report(network: nn.Module, dataset: Any, num_models: int = 1) -> Rep
     if dataset.metrics == "retrieval":
         values |= compute_retrieval_recall(network, dataset)
     values = {dataset.metric: values[dataset.metric]} | values
-    # Recall, and the answers of a retrieval set, are of the questions that have one.
-    count = sum(case.has_answer for case in predictions) if dataset.metrics == "retrieval" else len(dataset)
-    shares = {name: values[name] for name in values if name in SHARES.get(dataset.metrics, ())}
-    intervals, bounds = bound_shares(shares, count, num_models)
-    return Report({name: 100 * value for name, value in values.items()}, intervals, bounds, predictions)
-
-
-def bound_shares(shares: Metrics, count: int, num_models: int) -> tuple[Bounds, Bounds]:
-    """Compute the intervals of shares of ``count`` examples, and bounds for the best network."""
-    intervals = {name: wilson_interval(min(share, 1.0), count) for name, share in shares.items()}
-    bounds = {name: bound_best(min(share, 1.0), count, num_models) for name, share in shares.items()}
-    if num_models == 1:
-        bounds = {}
-    percent: tuple[Bounds, Bounds] = tuple(  # type: ignore[assignment]
-        {name: (100 * low, 100 * high) for name, (low, high) in values.items()} for values in (intervals, bounds)
-    )
-    return percent
+    return {name: 100 * value for name, value in values.items()}
 
 
 def compute_classification_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
@@ -296,13 +287,4 @@ FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
 ANSWER_METRICS: dict[str, Callable[[Sequence[SpanPrediction]], Metrics]] = {
     "spans": summarize_spans,
     "retrieval": summarize_reading,
-}
-# Metrics that are means over examples of values from 0 to 1: they have an interval.
-SHARES: dict[str, tuple[str, ...]] = {
-    "classes": ("accuracy",),
-    "copies": ("whole texts",),
-    "picture-classes": ("accuracy",),
-    "seq2seq": (EXACT, EXACT_BEAMS),
-    "spans": ("f1", "exact", "no answer"),
-    "retrieval": ("f1", "exact", *RECALL_NAMES),
 }

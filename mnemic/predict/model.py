@@ -221,9 +221,9 @@ class Model:
         """
         return align.align_captions(self.checkpoint, pictures, captions, beta=beta)
 
-    def detect(self, pictures: Any, *, threshold: float = 0.5) -> list[list[results.DetectedThing]]:
-        """Detect the things in pictures, with their boxes; ``pictures`` are as for ``caption``."""
-        return detect.detect_things(self.checkpoint, pictures, threshold=threshold)
+    def detect(self, pictures: Any, *, threshold: float = 0.5) -> list[list[results.DetectedObject]]:
+        """Detect the objects in pictures, with their boxes; ``pictures`` are as for ``caption``."""
+        return detect.detect_objects(self.checkpoint, pictures, threshold=threshold)
 
     def complete(
         self,

@@ -245,8 +245,8 @@ class AlignedWord:
 
 
 @dataclass(frozen=True)
-class DetectedThing:
-    """A thing that was detected in a picture."""
+class DetectedObject:
+    """An object that was detected in a picture."""
 
     label: str
     attribute: str

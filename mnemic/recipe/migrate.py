@@ -24,7 +24,7 @@ KEYS: dict[str, dict[str, str]] = {
                "longest": "max_length", "most": "max_writes", "spare": "free_slots",
                "spread": "slots_per_write"},
     "respond": {"copies": "copy", "longest": "max_length", "most": "max_tokens",
-                "pairs": "next_sentence"},
+                "look": "picture_stack", "pairs": "next_sentence"},
     "data": {"alike": "interchangeable", "asked_each": "questions_per_passage", "asks": "target",
              "elsewhere": "other_articles", "held": "validation_file", "kept": "cache",
              "learnt": "train_file", "misses": "distractors", "numbered": "index_column",
@@ -62,7 +62,8 @@ for _name in ("ask", "encoder"):  # other tables that hold an encoder
     KEYS[_name], KINDS[_name] = KEYS["encode"], KINDS["encode"]
 SIZES = {"longest": "max_length"}  # facts of the data that a network was built from
 # Tensors of a stopped run: how their names begin.
-STATE = {"optimiser.": "optimizer.", "dice": "rng_state", "parts.": "loss_sums.", "best.waited": "best.bad_evals"}
+STATE = {"optimiser.": "optimizer.", "dice": "rng_state", "parts.": "loss_sums.", "best.waited": "best.bad_evals",
+         "loss_sums.looks": "loss_sums.entropy"}  # fmt: skip
 
 
 def migrate_recipe(recipe: Mapping[str, Any]) -> Recipe:

@@ -9,12 +9,17 @@ from mnemic.recipe import ConfigError, Recipe, load_recipe, override, parse_assi
 from mnemic.reproduce.student_tasks import StudentTask, TaskFiles
 from mnemic.train.initialize import start_recipe_from
 
+ARTICLES = (8, 32, 128)  # whose texts are a batch of a student that finds texts
+RANKED_ARTICLES = 32  # of the student with a cross-encoder as teacher, which is slow
 NETWORKS = {  # in the order of the table
     "teacher": "teacher",
     "alone": "student, labels only",
     "soft": "student, soft labels",
     "layers": "student, layers first",
     "ensemble": "student, several teachers",
+    **{f"articles-{number}": f"student, texts of {number} articles" for number in ARTICLES},
+    "cross-encoder": f"student, {RANKED_ARTICLES} articles and a cross-encoder",
+    "baseline": "fasttext-classes",
 }
 LEARNING_KEYS = ("objective.", "phases.")  # of overrides for students with teachers alone
 LAYERS_PHASE = {"objective": {"kind": "layers"}, "train": {"validate": 0, "keep": "last"}}
@@ -41,8 +46,8 @@ def build_student_recipe(
 ) -> Recipe:
     """Build the recipe of a student that learns alone.
 
-    It has the first layers of the network that its teacher started from, or, where there is none
-    or the widths differ, random weights and the settings for them.
+    It has evenly spaced layers of the network that its teacher started from, or, where there is
+    none or the widths differ, random weights and the settings for them.
     """
     teacher_width, encode = teacher["model"]["width"], teacher["model"]["encode"]
     check_sizes(encode.get("stack", {}), depth, width or teacher_width)
@@ -75,6 +80,33 @@ def add_teachers(student: Recipe, folders: Sequence[str], sets: Sequence[str], *
         if with_layers or not key.startswith("phases."):
             recipe = override(recipe, key, value)
     return recipe
+
+
+def build_finder_recipes(student: Recipe, cross_encoder: str) -> dict[str, Recipe]:
+    """Build the recipes of students that find texts, by network.
+
+    They differ in the articles of a batch, whose texts are the negatives. One more learns the
+    rankings of ``cross_encoder``, if it is named; without other trained weights all have its
+    vocabulary.
+    """
+    if student["train"]["batch"] < max(ARTICLES):
+        raise ConfigError(f"finding takes train.batch ≥ {max(ARTICLES)}: a step has no more articles than questions")
+    if cross_encoder and "init_from" not in student["model"]:
+        student = override(student, "data.tokenizer", {"kind": "stored", "folder": cross_encoder})
+    recipes = {f"articles-{number}": override(student, "data.articles", number) for number in ARTICLES}
+    if cross_encoder:
+        recipes["cross-encoder"] = {
+            **recipes[f"articles-{RANKED_ARTICLES}"],
+            "objective": {"kind": "distil-ranking", "hard": student["objective"]},
+            "teacher": {"folder": cross_encoder},
+        }
+    return recipes
+
+
+def build_baseline_recipe(task: StudentTask, files: TaskFiles) -> Recipe:
+    """Build the recipe of a baseline of words, which has its own settings."""
+    settings = [text for text in task.settings if text.startswith("data.")]
+    return use_files(load_recipe(NETWORKS["baseline"], [f"data.kind={task.baseline}", *settings]), files)
 
 
 def use_files(recipe: Recipe, files: TaskFiles) -> Recipe:

@@ -19,25 +19,37 @@ class StudentTask(NamedTuple):
     settings: tuple[str, ...] = ()
     start_settings: tuple[str, ...] = ()  # of networks that start from trained weights
     splits_sentences: bool = False  # its training file has phrases of sentences
+    baseline: str = ""  # the kind of data of a baseline of words; "": it has none
+    finds_texts: bool = False  # its students differ in their negatives, not in what they learn from
+    held_out: str = "a tenth of train, at random"
 
 
 TASKS = {
     "sst2": StudentTask(
         "SST-2", "bert-classes", ("accuracy",), "SST-2",
-        ("train.batch=64",), ("train.rate=1e-4",), splits_sentences=True,
+        ("train.batch=64",), ("train.rate=1e-4",), splits_sentences=True, baseline="classes",
+        held_out="whole sentences",
     ),
     "mrpc": StudentTask(
         "MRPC", "bert-pairs", ("f1", "accuracy"), "MRPC",
-        ("data.metric=f1",), ("train.rate=5e-5", "train.epochs=12"),
+        ("data.metric=f1",), ("train.rate=5e-5", "train.epochs=12"), baseline="pairs",
     ),
-    "rte": StudentTask("RTE", "bert-pairs", ("accuracy",), "RTE", (), ("train.rate=2e-4", "train.epochs=12")),
+    "rte": StudentTask(
+        "RTE", "bert-pairs", ("accuracy",), "RTE", (), ("train.rate=2e-4", "train.epochs=12"), baseline="pairs",
+    ),
     "stsb": StudentTask("STS-B", "bert-numbers", ("pearson", "spearman"), "STS-B", (), ("train.rate=1e-4",)),
     "cola": StudentTask(
         "CoLA", "bert-classes", ("matthews", "accuracy"), "CoLA",
-        ("data.columns={ text = 4, label = 2 }", "data.metric=matthews"),
+        ("data.columns={ text = 4, label = 2 }", "data.metric=matthews"), baseline="classes",
     ),
     "squad": StudentTask("SQuAD", "bert-spans", ("f1", "exact")),
+    "retrieval": StudentTask(
+        "SQuAD, finding", "reader", ("recall@1", "recall@5"),
+        settings=("objective.spans=0", "train.batch=128", "train.epochs=1", "train.validate=0", "train.keep=last"),
+        start_settings=("train.rate=1e-4",), finds_texts=True, held_out="nothing: the last weights count",
+    ),
 }  # fmt: skip
+DEFAULT_TASKS = tuple(name for name, task in TASKS.items() if not task.finds_texts)
 
 
 class TaskFiles(NamedTuple):

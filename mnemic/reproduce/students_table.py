@@ -1,8 +1,10 @@
 """Compare students with their teacher on several tasks: quality, size and time.
 
 The students of a task differ in what they learn from: labels, a teacher's soft labels, its layers,
-or several teachers. Finished runs are saved as runs of ``mnemic train``, so an interrupted table
-resumes. The best epoch is chosen on texts that are held out of training; dev is for the table.
+or several teachers. Those that find texts differ in their negatives instead. Tasks of classes have
+a baseline of words beside them. Finished runs are saved as runs of ``mnemic train``, so an
+interrupted table resumes. The best epoch is chosen on texts that are held out of training; dev is
+for the table.
 """
 
 import shlex
@@ -32,11 +34,13 @@ from mnemic.reproduce.student_recipes import (
     LEARNING_KEYS,
     NETWORKS,
     add_teachers,
+    build_baseline_recipe,
+    build_finder_recipes,
     build_student_recipe,
     build_teacher_recipe,
     describe_start,
 )
-from mnemic.reproduce.student_tasks import TASKS, TaskFiles, find_task_files, hold_out_sentences
+from mnemic.reproduce.student_tasks import DEFAULT_TASKS, TASKS, TaskFiles, find_task_files, hold_out_sentences
 from mnemic.train.run import StepReport, fit
 
 TEXTS_PER_BATCH = 32  # whose time is measured
@@ -45,7 +49,7 @@ MAX_BATCHES = 20
 
 @dataclass(frozen=True, kw_only=True)
 class StudentsTable:
-    """The settings of a table of students; no ``tasks`` are all whose files are there."""
+    """The settings of a table of students; no ``tasks``: those that have files."""
 
     squad: str = ""  # folder of SQuAD's files
     glue: str = ""  # folder of GLUE's tasks
@@ -54,6 +58,7 @@ class StudentsTable:
     depth: int = 3  # of the students
     width: int = 0  # of the students; 0: their teacher's
     teachers: int = 3  # of the ensemble
+    cross_encoder: str = ""  # teacher of a student that finds texts; "": no such student
     seeds: int = 1
     sets: Sequence[str] = ()  # of all networks
     device: str = "cpu"
@@ -69,10 +74,10 @@ class StudentsTable:
     def located(self) -> dict[str, TaskFiles | TextError]:
         """The files of each task, or what is missing.
 
-        It is an error if files of ``tasks`` are missing, or those of all tasks.
+        It is an error if files of ``tasks`` are missing, or those of all default tasks.
         """
         located: dict[str, TaskFiles | TextError] = {}
-        for name in (name for name in TASKS if name in (self.tasks or TASKS)):
+        for name in (name for name in TASKS if name in (self.tasks or DEFAULT_TASKS)):
             try:
                 located[name] = find_task_files(TASKS[name], self.squad, self.glue)
             except TextError as error:
@@ -107,6 +112,9 @@ class StudentsTable:
         sets = [text for text in self.sets if text.startswith(LEARNING_KEYS)]
         teacher = build_teacher_recipe(task, files, self.depth, self.start, common_sets)
         student = build_student_recipe(task, files, teacher, self.depth, self.width, common_sets)
+        if task.finds_texts:
+            finders = build_finder_recipes(student, self.cross_encoder)
+            return {(network, seed): finders[network] for seed in range(self.seeds) for network in finders}
         teachers = [str(folder / f"{name}-teacher-{seed}") for seed in range(max(self.seeds, self.teachers))]
         recipes = {("teacher", seed): teacher for seed in range(len(teachers))}
         for seed in range(self.seeds):
@@ -114,6 +122,8 @@ class StudentsTable:
             recipes["soft", seed] = add_teachers(student, teachers[seed : seed + 1], sets)
             recipes["layers", seed] = add_teachers(student, teachers[seed : seed + 1], sets, with_layers=True)
             recipes["ensemble", seed] = add_teachers(student, teachers[: self.teachers], sets)
+            if task.baseline:
+                recipes["baseline", seed] = build_baseline_recipe(task, files)
         return recipes
 
     @property
@@ -121,6 +131,7 @@ class StudentsTable:
         """The command that makes this table, without its folder."""
         words = ["mnemic", "table", "students"]
         options = {"--squad": self.squad, "--glue": self.glue, "--start": self.start, "--tasks": ",".join(self.tasks)}
+        options |= {"--cross-encoder": self.cross_encoder}
         sizes = {"--depth": self.depth, "--width": self.width, "--teachers": self.teachers, "--seeds": self.seeds}
         for option, value in (options | sizes).items():
             words += [option, str(value)] if value else []
@@ -140,10 +151,10 @@ class StudentStep(NamedTuple):
 
 def train_missing_students(table: StudentsTable, folder: Path) -> Generator[StudentStep, None, None]:
     """Train and evaluate the missing runs; then call ``save_students``."""
-    for name, files in table.files.items():
-        table.build_recipes(folder, name, files)  # mistakes are found before the first step
+    # Mistakes are found before the first step.
+    total = sum(len(table.build_recipes(folder, name, files)) for name, files in table.files.items())
     with lock_folder(folder):
-        number, total = 0, len(table.files) * (max(table.seeds, table.teachers) + 4 * table.seeds)
+        number = 0
         for name in table.files:
             hashes = hash_files(table, name)
             recipes = table.build_recipes(folder, name, table.files_in(folder, name))
@@ -190,7 +201,7 @@ def evaluate_student(run: Path, device: str) -> dict[str, Any]:
         "texts": len(texts),
         "weights": sum(weight.numel() for weight in weights.values()),
         "mb": round(sum(weight.numel() * weight.element_size() for weight in stored) / 1e6, 3),
-        "ms": round(measure_milliseconds(network, texts.to("cpu")), 3),
+        "ms": round(measure_milliseconds(network, (texts.retrieval.texts if texts.retrieval else texts).to("cpu")), 3),
         "cpu": describe_hardware(torch.device("cpu")),
         "hardware": describe_hardware(torch.device(device)),
         "steps": history[-1]["steps"],
@@ -224,20 +235,18 @@ def save_students(table: StudentsTable, folder: Path) -> dict[str, Any]:
         rows = [
             {"network": network, **summarize_seeds([runs[f"{name}-{network}", seed] for seed in range(table.seeds)])}
             for network in NETWORKS
+            if (network, 0) in recipes
         ]
-        main_metric = TASKS[name].metrics[0]
-        teacher_score = rows[0]["metrics"][main_metric]["mean"]
-        for row in rows:
-            share = 100 * row["metrics"][main_metric]["mean"] / teacher_score if teacher_score > 0 else None
-            row["share_of_teacher"] = share
-        student = recipes["alone", 0]
+        add_shares(rows, TASKS[name].metrics[0])
+        student, teacher = (recipes.get((network, 0)) for network in ("alone", "teacher"))
+        student = student or recipes[rows[0]["network"], 0]
         tasks[name] = {
             "metrics": list(TASKS[name].metrics),
             "recipe": TASKS[name].recipe,
             "student_start": describe_start(student),
             "student_width": student["model"]["width"],
-            "teacher_depth": recipes["teacher", 0]["model"]["encode"]["stack"]["depth"],
-            "held_out": "whole sentences" if TASKS[name].splits_sentences else "a tenth of train, at random",
+            "teacher_depth": teacher["model"]["encode"]["stack"]["depth"] if teacher else None,
+            "held_out": TASKS[name].held_out,
             "data_sha256": hash_files(table, name),
             "rows": rows,
         }
@@ -250,6 +259,7 @@ def save_students(table: StudentsTable, folder: Path) -> dict[str, Any]:
         "start": table.start,
         "depth": table.depth,
         "teachers": table.teachers,
+        "cross_encoder": table.cross_encoder,
         "seeds": list(range(table.seeds)),
         "overrides": list(table.sets),
         "texts_per_batch": TEXTS_PER_BATCH,
@@ -260,6 +270,13 @@ def save_students(table: StudentsTable, folder: Path) -> dict[str, Any]:
     }
     write_json(folder / "table.json", result)
     return result
+
+
+def add_shares(rows: Sequence[dict[str, Any]], metric: str) -> None:
+    """Add to each row its share of the teacher's metric, None without one above 0."""
+    teacher_score = rows[0]["metrics"][metric]["mean"] if rows[0]["network"] == "teacher" else 0.0
+    for row in rows:
+        row["share_of_teacher"] = 100 * row["metrics"][metric]["mean"] / teacher_score if teacher_score > 0 else None
 
 
 def summarize_seeds(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

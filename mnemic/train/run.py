@@ -48,7 +48,7 @@ from mnemic.train.prefetch import Prefetcher
 from mnemic.train.sampler import make_generator
 from mnemic.train.start.fill_embeddings import FilledRows, fill_embeddings
 from mnemic.train.start.tied_words import resolve_tied_words
-from mnemic.train.teaching import Teaching
+from mnemic.train.teaching import Teachers
 
 # Of the names of carried tensors and of sums of losses in a checkpoint.
 CARRIED_PREFIX, MEANS_PREFIX = "carried.", "loss_sums."
@@ -157,9 +157,9 @@ class Run:
                 )
         check_parts_fit(self.network, self.data.sizes)
         is_trained = self.progress.phase >= len(self.phases)
-        self.teaching = Teaching({} if is_trained else recipe, self.data, device, seed, self.state)
+        self.teachers = Teachers({} if is_trained else recipe, self.data, device, seed, self.state)
         self.objectives = {  # all at once: mistakes are found before the first step
-            phase.number: build_objective(phase, self.network, teachers=self.teaching.networks, seed=seed)
+            phase.number: build_objective(phase, self.network, teachers=self.teachers.networks, seed=seed)
             for phase in self.phases[self.progress.phase :]
         }
         if previous is None and self.is_main:  # from here on the folder belongs to this run
@@ -188,7 +188,7 @@ class Run:
         steps = train_phase(
             phase, wrapped, dataset, sampler, optimizer=optimizer, first_step=self.progress.step,
             carried=self.carried, prefetcher=self.prefetcher, objective=objective,
-            learners=self.teaching.learners,
+            learners=self.teachers.learners,
         )  # fmt: skip
         self.row_start, patience = time.monotonic(), phase.settings.patience
         try:
@@ -219,7 +219,7 @@ class Run:
         dataset: Any = self.data.train
         if phase.settings.segments:  # ``check_phases`` has seen that the data has segments
             dataset = dataset.with_segments(phase.settings.segments)
-        return self.teaching.extend(dataset).to(self.device)
+        return self.teachers.extend(dataset).to(self.device)
 
     def add_to_row(self, phase: Phase, step: Step, steps_per_epoch: int, total_steps: int) -> dict[str, Any] | None:
         """Add a step to the current log row; log and return a complete row.
@@ -293,7 +293,7 @@ class Run:
             return
         state: dict[str, Tensor] = {}
         if self.progress.phase < len(self.phases):
-            state |= self.teaching.state_dict(in_phase=optimizer is not None)
+            state |= self.teachers.state_dict(in_phase=optimizer is not None)
         if optimizer is not None:  # in the middle of a phase
             state |= {"rng_state": torch.get_rng_state(), "sums": self.sums.cpu()}
             state |= optimizer_tensors_of(optimizer) | self.best.state_dict()

@@ -17,7 +17,7 @@ from mnemic.checkpoint.folder import Checkpoint, find_checkpoint, load_checkpoin
 from mnemic.checkpoint.huggingface import is_huggingface_folder, load_classifier
 from mnemic.data.contract import Data
 from mnemic.objectives import OBJECTIVES
-from mnemic.objectives.distillation.soft_ranking import scores_texts
+from mnemic.objectives.distillation.soft_ranking import is_cross_encoder
 from mnemic.recipe import ConfigError, Recipe, construct, join_words, kind_name, kind_of, merge_recipes
 from mnemic.respond import RESPONSES
 from mnemic.text import SubwordTokenizer
@@ -81,12 +81,12 @@ def load_teachers(recipe: Recipe, data: Data, device: torch.device, max_length: 
     methods, teachers = kind_of(RESPONSES, recipe["model"]["respond"]).methods, []
     for folder in settings.folders:
         teacher = load_teacher(folder)
-        is_ranker = ranks and scores_texts(teacher.network)
-        if not is_ranker:
+        ranks_passages = ranks and is_cross_encoder(teacher.network)
+        if not ranks_passages:
             check_methods(methods, teacher, folder)
         check_inputs(teacher, data, folder, max_length or data.sizes["max_length"])
-        if is_ranker:
-            check_ranker(teacher, folder)
+        if ranks_passages:
+            check_cross_encoder(teacher, folder)
         else:
             check_labels(teacher, data, folder)
         teachers.append(teacher.network.eval().requires_grad_(False).to(device))
@@ -125,7 +125,7 @@ def check_labels(teacher: Checkpoint, data: Data, folder: str) -> None:
         raise ConfigError(f"the teacher {folder} has the labels {teacher_outputs}, the data has {outputs}{hint}")
 
 
-def check_ranker(teacher: Checkpoint, folder: str) -> None:
+def check_cross_encoder(teacher: Checkpoint, folder: str) -> None:
     """Raise an error unless a teacher scores a pair with one number."""
     if teacher.sizes.get("classes") != 1:
         raise ConfigError(
@@ -163,9 +163,9 @@ def check_roles(objective: Mapping[str, Any], teachers: Iterable[nn.Module], ran
 
     ``ranks``: an objective of some phase learns rankings.
     """
-    kind, is_ranker = kind_of(OBJECTIVES, objective), [scores_texts(teacher) for teacher in teachers]
+    kind, are_cross_encoders = kind_of(OBJECTIVES, objective), [is_cross_encoder(teacher) for teacher in teachers]
     if not getattr(kind, "ranks_texts", False):
-        if ranks and getattr(kind, "needs_teacher", False) and any(is_ranker):
+        if ranks and getattr(kind, "needs_teacher", False) and any(are_cross_encoders):
             raise ConfigError(
                 f"{kind_name(objective)} in one phase learns from no cross-encoder, distil-ranking in another does: "
                 "set the same objective.kind in all phases, and its weight = 0 where it should not count"
@@ -173,14 +173,14 @@ def check_roles(objective: Mapping[str, Any], teachers: Iterable[nn.Module], ran
         return
     inner = objective["hard"]
     has_soft_labels = getattr(kind_of(OBJECTIVES, inner), "needs_teacher", False)
-    if not any(is_ranker):
+    if not any(are_cross_encoders):
         raise ConfigError(
             f"{kind_name(objective)} learns from a network that scores a question with a text, such as a "
             "cross-encoder: add its folder to teacher.folder"
         )
-    if has_soft_labels and all(is_ranker):
+    if has_soft_labels and all(are_cross_encoders):
         raise ConfigError("objective.hard = distil learns from a reader, too: add its folder to teacher.folder")
-    if not has_soft_labels and not all(is_ranker):
+    if not has_soft_labels and not all(are_cross_encoders):
         raise ConfigError(
             f"objective.hard of kind {kind_name(inner)!r} learns from no reader: make it distil, or leave the reader "
             "out of teacher.folder"

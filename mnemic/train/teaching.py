@@ -30,7 +30,7 @@ DIGESTS, WEIGHTS_PREFIX, TEACHER_PREFIX = "teacher.digests", "teacher.weights.",
 CPU = torch.device("cpu")
 
 
-class Teaching:
+class Teachers:
     """The teachers of a run: frozen ones, or one that learns beside the student.
 
     ``state`` is that of a stopped run: the weights and the optimizer of a teacher that learns, and

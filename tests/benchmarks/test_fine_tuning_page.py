@@ -94,11 +94,13 @@ def test_a_task_is_a_row_with_the_mean_of_its_seeds(tmp_path: Path, monkeypatch:
             "validation": {"accuracy": 65.0, "f1": 1.0}, "test": {"accuracy": figure, "f1": 2.0},
         }  # fmt: skip
         (folder / f"rte-{seed}.json").write_text(json.dumps(run), encoding="utf-8")
+    baseline = json.dumps({"rows": [{"task": "rte", "mean": 53.19}]})
+    (tmp_path / "results" / "fasttext-classes.json").write_text(baseline, encoding="utf-8")
     monkeypatch.setattr(results_page, "DOCS", tmp_path)
     page = "words\n<!-- tuned:\nrte = 66.4\n-->\n\nold\n\n<!-- end -->\n"
     *_, row, _, end, _ = results_page.fill_tables(page).split("\n")
     assert row == (
-        "| RTE dev, accuracy | 66.4 | **63.0** ± 3.6 | 0, 1, 2 | 65.0 | MiniLM | "
+        "| RTE dev, accuracy | 66.4 | **63.0** ± 3.6 | 53.2 | 0, 1, 2 | 65.0 | MiniLM | "
         "`bert-pairs train.epochs=6` | 20 | a GPU |"
     )
     assert end == "<!-- end -->"

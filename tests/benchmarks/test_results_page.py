@@ -126,3 +126,14 @@ def test_lengths_are_means_over_seeds_and_ways_stand_apart() -> None:
     assert [line_cells[4] for line_cells in cells] == ["**91.0** ± 1.4", "**82.0** ± 2.8", "**50.0**"]
     assert [line_cells[5] for line_cells in cells] == ["99.3", "98.1", "–"]
     assert [line_cells[7:] for line_cells in cells] == [["2", "25", "–"], ["2", "25", "1,000"], ["1", "25", "–"]]
+
+
+def test_a_student_that_was_not_trained_has_a_dash() -> None:
+    table = results_page.read_table("students")
+    head, _, *lines = results_page.format_students_table([table], [""])
+    assert "teacher, 33.8 MB" in head
+    assert {line.count("|") for line in lines} == {head.count("|")}
+    columns = [column.strip() for column in head.strip("|").split(" | ")]
+    sst2 = dict(zip(columns, lines[0].strip("| ").split(" | ")))
+    assert sst2["student, soft labels, 23.0 MB"] == "90.9"
+    assert sst2["student, several teachers, 23.0 MB"] == "–"

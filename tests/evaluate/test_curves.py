@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score, roc_curve
 
-from mnemic.evaluate.curves import average_precision, compute_curve, roc_auc
+from mnemic.evaluate.curves import Curve, CurvePoint, average_precision, compute_curve, roc_auc
 from mnemic.evaluate.intervals import bound_best, hoeffding_radius, wilson_interval
 from mnemic.evaluate.ranking_metrics import ndcg_at, recall_at, reciprocal_rank, summarize_ranks
 
@@ -172,3 +172,45 @@ def test_bounds_of_the_best_contain_wilsons_and_grow_with_the_number_compared() 
     assert bound_best(0.9, 50, 1000)[1] == 1.0
     with pytest.raises(ValueError, match="from 0 to 1"):
         bound_best(1.1, 5, 1)
+
+
+def test_precision_shows_what_roc_hides_where_positives_are_rare() -> None:
+    """100 frauds among 2,000,000: each finds 90, one with 10 false alarms, one with 910."""
+    rates, precisions = [], []
+    for num_false in (10, 910):
+        curve = Curve((CurvePoint(0.5, 90, num_false),), num_positives=100, num_negatives=1_999_900)
+        assert curve.true_positive_rates == [0.9]
+        rates.append(curve.false_positive_rates[0])
+        precisions.append(curve.precisions[0])
+    assert rates[1] - rates[0] == pytest.approx(0.00045, abs=1e-7)
+    assert precisions == [0.9, 0.09]
+    assert precisions[0] - precisions[1] == pytest.approx(0.81)
+
+
+@given(st.data())
+def test_a_curve_dominates_in_roc_space_where_it_does_in_precision_and_recall(data: st.DataObject) -> None:
+    """Theorem 2 of Davis and Goadrich (2006), at each recall above 0 that both curves have."""
+    num_positives, num_negatives = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 200))
+    recalls = data.draw(st.sets(st.integers(1, num_positives), min_size=1).map(sorted))
+    curves = []
+    for _ in range(2):
+        counts = data.draw(st.lists(st.integers(0, num_negatives), min_size=len(recalls), max_size=len(recalls)))
+        points = [CurvePoint(-rank, *pair) for rank, pair in enumerate(zip(recalls, sorted(counts)))]
+        curves.append(Curve(tuple(points), num_positives, num_negatives))
+    first, second = curves
+    assert first.true_positive_rates == second.true_positive_rates
+    in_roc = all(a <= b for a, b in zip(first.false_positive_rates, second.false_positive_rates))
+    in_precision = all(a >= b for a, b in zip(first.precisions, second.precisions))
+    assert in_roc == in_precision
+    assert first.precisions == pytest.approx([convert_to_precision(*rates) for rates in list_rates(first)])
+
+
+def list_rates(curve: Curve) -> list[tuple[float, float, float]]:
+    """List both rates of each point, with the number of negatives per positive."""
+    skew = curve.num_negatives / curve.num_positives
+    return [(*rates, skew) for rates in zip(curve.true_positive_rates, curve.false_positive_rates)]
+
+
+def convert_to_precision(true_rate: float, false_rate: float, skew: float) -> float:
+    """Convert a point of ROC space to its precision (theorem 1)."""
+    return true_rate / (true_rate + skew * false_rate)

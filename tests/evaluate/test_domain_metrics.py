@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 import text_files
+from app_runs import run
 from recipe_runs import train
 
 from mnemic.data.text_tasks.encode_windows import encode_questions
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.evaluate.answer_thresholds import compare_spans, summarize_domains
+from mnemic.evaluate.share_counts import count_domains
 from mnemic.respond.merge_windows import TokenSpan
 from mnemic.text import TOKENIZERS, WindowOptions
 
@@ -33,6 +35,9 @@ def test_each_domain_by_hand() -> None:
     dataset = encode_questions([row[0] for row in rows], tokenizer, WindowOptions(40, 4, "windows"))
     spans = [TokenSpan(0, first, last, 0.0, 0.0, empty, 0.0) for _, first, last, empty in rows]
     metrics = summarize_domains(compare_spans(dataset, spans))
+    counts = count_domains(compare_spans(dataset, spans))
+    assert counts == {"f1, people": 1, "exact, people": 1, "f1, pets": 2, "exact, pets": 2}
+    assert counts.keys() <= metrics.keys()
     assert metrics == {
         "f1, people": pytest.approx(2 * (2 / 5) * 1 / (2 / 5 + 1)),  # "Ann has cat and Bob"
         "exact, people": 0,
@@ -66,5 +71,8 @@ def test_domains_are_in_the_log_and_in_evaluate(tmp_path: Path, kind: str) -> No
         domains = ["people", "plain"]
     if kind == "question-articles":
         recipe["data"] |= {"articles": 2, "passages": 2}
-    log = (train(tmp_path, recipe) / "log.tsv").read_text()
+    folder = train(tmp_path, recipe)
+    report = run("evaluate", folder, "--split", "validation", "--json").json
+    assert {f"f1, {domain}" for domain in domains} <= report["intervals"].keys()
+    log = (folder / "log.tsv").read_text()
     assert all(f"f1, {domain}" in log for domain in domains)

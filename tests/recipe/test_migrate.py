@@ -47,6 +47,7 @@ def test_old_keys_are_translated_wherever_they_stand() -> None:
         ("phases.0.train.fixed", ["encode"], ("phases.0.train.frozen", ["encode"])),
         ("phases", [{"train": {"fixed": []}}], ("phases", [{"train": {"frozen": []}}])),
         ("model.carry.lasts", False, ("model.segments.carry_memory", False)),
+        ("model.respond.look.depth", 3, ("model.respond.picture_stack.depth", 3)),
         ("train.segments", 3, ("train.segments", 3)),
     ],
 )  # fmt: skip
@@ -66,3 +67,10 @@ def test_new_names_are_not_translated_again() -> None:
 
 def test_examples() -> None:
     assert doctest.testmod(migrate).failed == 0
+
+
+def test_losses_of_a_stopped_run_are_renamed() -> None:
+    assert migrate.migrate_state({"loss_sums.looks": 1, "parts.words": 2}) == {
+        "loss_sums.entropy": 1,
+        "loss_sums.words": 2,
+    }

@@ -53,11 +53,16 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("attention")
     text_files.language_modeling(root / "enwiki")
     text_files.classes(root / "imdb")
-    for name, size in (("train", 60), ("dev", 20), ("test", 20)):
+    write_sentences(root / "sentences", 60)
+    return root
+
+
+def write_sentences(folder: Path, count: int) -> None:
+    """Write lines that begin with their label."""
+    for name, size in (("train", count), ("dev", 20), ("test", 20)):
         rng = Random(name)
         lines = [f"{rng.randrange(5)} {' '.join(text_files.filler(rng, 6))}" for _ in range(size)]
-        text_files.write(root / "sentences" / f"stsa.fine.{name}", lines)
-    return root
+        text_files.write(folder / f"stsa.fine.{name}", lines)
 
 
 def table_of(data: Path, **options: Any) -> AttentionTable:
@@ -103,7 +108,8 @@ def test_every_kind_is_a_row_or_an_exception() -> None:
     assert not {*ATTENTIONS} - attentions - {*EXCEPTIONS}
     stacks = {kind_name(row.stack) for row in rows} | {"transformer"}
     recipes = [name for row in rows for name in row.recipes.values() if name in recipe_names()]
-    stacks |= {load_recipe(name)["model"]["encode"]["stack"]["kind"] for name in recipes}
+    encoders = [load_recipe(name)["model"]["encode"] for name in recipes]
+    stacks |= {encoder["stack"]["kind"] for encoder in encoders if "stack" in encoder}
     assert not {*STACKS, *DECODERS} - stacks - {*EXCEPTIONS}
 
 
@@ -119,8 +125,26 @@ def test_every_row_has_a_recipe_or_a_reason_in_each_column() -> None:
         assert row.cannot
         for column in (column for column in COLUMNS if not find_reason(row, column)):
             recipe = build_cell_recipe(row, column, scale, folders)
+            if not row.has_attention:
+                assert recipe["model"] == load_recipe(row.recipes[column])["model"]
+                continue
             assert recipe["model"]["width"] == scale.width
             assert recipe["model"]["encode"]["stack"]["depth"] == scale.depth
+
+
+def test_a_baseline_is_trained_in_its_own_way_on_the_same_texts(data: Path, tmp_path: Path) -> None:
+    write_sentences(tmp_path / "sentences", 150)  # more than one of its batches
+    table = table_of(data, rows=["fasttext"], columns=["perplexity", "sst5"], sentences=str(tmp_path / "sentences"))
+    rows, scale, folders = load_rows(), load_scale("small"), SourceFolders(Path("data"))
+    full, bags = (build_cell_recipe(rows[name], "sst5", scale, folders) for name in ("full", "fasttext"))
+    assert bags["data"] == full["data"] | {"tokenizer": {"kind": "words"}}
+    assert (bags["train"]["rate"], full["train"]["rate"]) == (0.005, 0.001)
+    assert not [step.message for step in fill_table(table, tmp_path) if step.message]
+    (row,) = save_table(table, tmp_path)["rows"]
+    assert row["attention"] == {}
+    assert row["can"] == {"causal": False}
+    assert row["cells"]["perplexity"] == {"reason": "classes alone"}
+    assert 0 <= row["cells"]["sst5"]["mean"] <= 100
 
 
 @pytest.mark.parametrize(

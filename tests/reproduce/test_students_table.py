@@ -8,12 +8,14 @@ import pytest
 import text_files
 import torch
 from app_runs import run, sets
+from ranker_folders import write_classifier
 
 from mnemic.checkpoint.folder import WEIGHTS, load_checkpoint, save_checkpoint, weights_of
 from mnemic.recipe import ConfigError
 from mnemic.reproduce import students_table
-from mnemic.reproduce.student_recipes import NETWORKS, describe_start
+from mnemic.reproduce.student_recipes import describe_start
 from mnemic.reproduce.students_table import StudentsTable, train_missing_students
+from mnemic.text.tokenizers.trainers import train_wordpiece
 from mnemic.train.initialize import initialize_network, space_layers
 from mnemic.train.run import fit
 
@@ -26,6 +28,7 @@ TINY = [
     "objective.soft_weight=0.75",
     "phases.0.train.steps=1",
 ]
+LEARNERS = ("teacher", "alone", "soft", "layers", "ensemble")  # of labels or teachers
 OPTIONS: dict[str, Any] = {"depth": 1, "teachers": 2, "sets": TINY}
 
 
@@ -33,7 +36,7 @@ OPTIONS: dict[str, Any] = {"depth": 1, "teachers": 2, "sets": TINY}
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the files of RTE and SQuAD, as GLUE and SQuAD name them."""
     root = tmp_path_factory.mktemp("students")
-    text_files.pairs(root / "glue" / "RTE", count=80)
+    text_files.pairs(root / "glue" / "RTE", count=160)
     (root / "glue" / "RTE" / "test.tsv").rename(root / "glue" / "RTE" / "dev.tsv")
     text_files.spans(root / "squad", count=60)
     return root
@@ -68,14 +71,14 @@ def read(table: Path) -> Any:
 def test_every_network_has_a_row_on_dev(table: Path) -> None:
     result = read(table)
     assert set(result) == {
-        "table", "command", "tasks", "skipped", "start", "depth", "teachers", "seeds", "overrides",
+        "table", "command", "tasks", "skipped", "start", "depth", "teachers", "cross_encoder", "seeds", "overrides",
         "texts_per_batch", "cpu", "hardware", "versions", "seconds",
     }  # fmt: skip
     assert list(result["tasks"]) == ["rte", "squad"]
     assert list(result["skipped"]) == ["sst2", "mrpc", "stsb", "cola"]
     for name, task in result["tasks"].items():
         rows = {row["network"]: row for row in task["rows"]}
-        assert list(rows) == list(NETWORKS)
+        assert list(rows) == [*LEARNERS, *(["baseline"] if name == "rte" else [])]
         main = task["metrics"][0]
         for network, row in rows.items():
             figures = run("evaluate", table / f"{name}-{network}-0", "--device", "cpu", "--json").json["figures"]
@@ -85,8 +88,43 @@ def test_every_network_has_a_row_on_dev(table: Path) -> None:
             assert row["share_of_teacher"] == share
             assert row["runs"][0]["texts"] == 60
             assert row["ms"] > 0
-        assert len({row["weights"] for network, row in rows.items() if network != "teacher"}) == 1
+        assert len({row["weights"] for network, row in rows.items() if network not in ("teacher", "baseline")}) == 1
         assert rows["alone"]["mb"] < rows["teacher"]["mb"]
+
+
+def test_the_baseline_has_its_own_settings(table: Path) -> None:
+    recipe = load_checkpoint(table / "rte-baseline-0").recipe
+    assert recipe["model"]["encode"]["kind"] == "word-ngrams"
+    assert (recipe["data"]["kind"], recipe["data"]["length"]) == ("pairs", 512)  # whatever --set says
+
+
+def test_students_that_find_differ_in_their_negatives(tmp_path: Path) -> None:
+    """The last one also learns the rankings of a cross-encoder, whose vocabulary all have."""
+    text_files.retrieval(tmp_path / "squad", 200)
+    texts = [(tmp_path / "squad" / "train.json").read_text(encoding="utf-8")]
+    ranker = write_classifier(tmp_path / "ranker", train_wordpiece(texts, vocab=150))
+    sizes = ["model.width=16", "model.encode.stack.attention.heads=4", "data.length=24", "data.overlap=4"]
+    options = ["--squad", tmp_path / "squad", "--tasks", "retrieval", "--cross-encoder", ranker, "--depth", 1]
+    out = ["--out", tmp_path / "table", "--device", "cpu"]
+    more = sets(*sizes, "train.steps=2", "data.validation=0.2")
+    done = run("table", "students", *options, *out, *more)
+    assert done.code == 0, done.err
+    task = read(tmp_path / "table")["tasks"]["retrieval"]
+    rows = {row["network"]: row for row in task["rows"]}
+    assert list(rows) == ["articles-8", "articles-32", "articles-128", "cross-encoder"]
+    recipes = {network: load_checkpoint(tmp_path / "table" / f"retrieval-{network}-0").recipe for network in rows}
+    assert [recipe["data"]["articles"] for recipe in recipes.values()] == [8, 32, 128, 32]
+    assert {recipe["data"]["tokenizer"]["folder"] for recipe in recipes.values()} == {str(ranker)}
+    objectives = [recipe["objective"] for recipe in recipes.values()]
+    assert objectives[:3] == 3 * [{"kind": "retrieve-and-read", "spans": 0}]
+    assert objectives[3] == {"kind": "distil-ranking", "hard": objectives[0]}
+    for row in rows.values():
+        assert row["share_of_teacher"] is None
+        assert 0 <= row["metrics"]["recall@1"]["mean"] <= row["metrics"]["recall@5"]["mean"] <= 100
+        assert row["ms"] > 0
+    small = run("table", "students", *options, *out, *more, *sets("train.batch=64"))
+    assert small.code == 2
+    assert "finding takes train.batch ≥ 128" in small.err
 
 
 def test_size_is_that_of_the_shipped_file(table: Path, tmp_path: Path) -> None:
@@ -97,7 +135,7 @@ def test_size_is_that_of_the_shipped_file(table: Path, tmp_path: Path) -> None:
 
 
 def test_what_each_network_learns_from(table: Path) -> None:
-    recipes = {network: load_checkpoint(table / f"rte-{network}-0").recipe for network in NETWORKS}
+    recipes = {network: load_checkpoint(table / f"rte-{network}-0").recipe for network in LEARNERS}
     first, second = (str(table / f"rte-teacher-{seed}") for seed in range(2))
     teachers = {network: recipe.get("teacher", {}).get("folder") for network, recipe in recipes.items()}
     assert teachers == {"teacher": None, "alone": None, "soft": first, "layers": first, "ensemble": [first, second]}

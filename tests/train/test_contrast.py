@@ -20,7 +20,8 @@ from mnemic.cli.main import main
 from mnemic.data import DATASETS
 from mnemic.data.text_tasks.examples import AnsweredPair
 from mnemic.data.views.groups import number_texts
-from mnemic.evaluate.text_metrics import compute_metrics
+from mnemic.evaluate.intervals import wilson_interval
+from mnemic.evaluate.text_metrics import compute_metrics, compute_report
 from mnemic.evaluate.view_metrics import compute_uniformity, rank_partners
 from mnemic.predict.mine_negatives import has_answer, mine_hard_negatives
 from mnemic.predict.model import Model, load
@@ -165,8 +166,15 @@ def test_dropout_alone_spreads_texts_out(tmp_path: Path) -> None:
     recipe = tiny("simcse", text_files.views(tmp_path, 60), "train.steps=30", "data.validation=0.3")
     data = load_data(recipe)
     before = compute_metrics(initialize_network(recipe["model"], data.sizes, 0), data.validation)
-    after = compute_metrics(load(finish(recipe, tmp_path / "run", device="cpu")).network, data.validation)
+    model = load(finish(recipe, tmp_path / "run", device="cpu"))
+    after = compute_metrics(model.network, data.validation)
     assert after["uniformity"] < before["uniformity"] - 0.5
+    assert compute_report(model.network, data.validation).intervals == {
+        f"recall@{top_k}": pytest.approx(
+            [100 * end for end in wilson_interval(after[f"recall@{top_k}"] / 100, len(data.validation))]
+        )
+        for top_k in (1, 5)
+    }
     assert list(after) == ["recall@1", "recall@5", "MRR", "nDCG@10", "alignment", "uniformity"]
     assert after["recall@1"] <= after["nDCG@10"] <= 100
     assert after["recall@1"] <= after["MRR"] <= 100

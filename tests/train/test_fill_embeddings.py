@@ -1,6 +1,7 @@
 """Embeddings that start from word vectors: exact rows, other rows untouched, no folder later."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,37 @@ def test_word_vectors_of_stories_are_filled_if_there_is_one_table(tmp_path: Path
     assert torch.equal(network.encode.words[data.tokenizer.id_of("garden")], expected)
     with pytest.raises(ConfigError, match="this encoder has several, or rows for more than words"):
         fill(load_recipe("memn2n", sets))
+
+
+PICTURE_TABLES: dict[str, Callable[[Any], torch.Tensor]] = {
+    "show-attend-tell": lambda network: network.respond.words.weight,
+    "lbl": lambda network: network.respond.table,
+    "mlbl-b": lambda network: network.respond.table,
+    "mlbl-f": lambda network: network.respond.embeddings.mT,
+    "alignment": lambda network: network.ask.embeddings.tokens,
+    "unit": lambda network: network.ask.embeddings.tokens,
+}
+
+
+@pytest.mark.parametrize("name", PICTURE_TABLES)
+def test_networks_that_look_at_pictures_are_filled_where_they_read_words(name: str, tmp_path: Path) -> None:
+    save_table(tmp_path / "vectors", ["triangle", "small", "zebra"], 16)
+    sets = ["model.width=16", "data.count=8", "data.validation_size=2", "data.test_size=2"]
+    recipe = load_recipe(name, [*sets, f"model.init_vectors={tmp_path / 'vectors'}"])
+    plain, network, data, report = fill(recipe)
+    before, after = (PICTURE_TABLES[name](model).detach() for model in (plain, network))
+    assert (report.filled, report.rows) == (2, len(before))
+    ids = [data.tokenizer.id_of(word) for word in ("triangle", "small")]
+    expected = before.clone()
+    expected[ids] = load_table(tmp_path)[1][:2] * report.scale
+    torch.testing.assert_close(after, expected, atol=1e-5, rtol=1e-4)  # MLBL-F factors them
+
+
+def test_networks_of_pictures_alone_have_no_words_to_fill(tmp_path: Path) -> None:
+    save_table(tmp_path / "vectors", ["one"], 8)
+    recipe = load_recipe("mixer", ["model.width=8", f"model.init_vectors={tmp_path / 'vectors'}"])
+    with pytest.raises(ConfigError, match="this network reads none: leave it out"):
+        fill(recipe)
 
 
 # Runs -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 from itertools import islice
+from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,7 @@ def test_commands_of_a_language_model(table: Path, files: Path) -> None:
     assert list(evaluation["figures"]) == ["perplexity", "known words", "unknown %"]
     results = json.loads((table / "table.json").read_text("utf-8"))
     rows = {row["recipe"]: row["perplexity"] for row in results["rows"]}
+    assert evaluation["bits"] == pytest.approx(log2(evaluation["figures"]["perplexity"]))
     assert evaluation["figures"]["perplexity"] == pytest.approx(rows["lstm-words"], rel=1e-4)
     assert "words asked for" in run("evaluate", model).out
     wrong = run("predict", "--model", model, "--beams", 2, stdin="a\n")

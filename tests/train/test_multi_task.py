@@ -11,7 +11,8 @@ from learn_runs import finish, stop_after
 
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.evaluate.text_metrics import compute_metrics
+from mnemic.evaluate.intervals import wilson_interval
+from mnemic.evaluate.text_metrics import compute_report
 from mnemic.models import IGNORE
 from mnemic.objectives.multi_task import MultiTaskLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss
@@ -138,7 +139,13 @@ def test_tasks_are_learned_together_and_resumed(files: Path, tmp_path: Path) -> 
     for weight, again in zip(first.network.parameters(), second.network.parameters()):
         assert torch.equal(weight, again)
     test = build(DATASETS, recipe["data"]).dataset("test", first.tokenizer, first.labels)
-    metrics = compute_metrics(first.network, test)
+    report = compute_report(first.network, test, num_models=2)
+    metrics = report.metrics
+    count = len(test.datasets[test.names.index("good")])
+    assert 0 < count < len(test)
+    interval = [100 * end for end in wilson_interval(metrics["good"] / 100, count)]
+    assert report.intervals["good"] == pytest.approx(interval)
+    assert report.bounds.keys() == report.intervals.keys() == {"good"}  # not F1, correlation or mean
     assert list(metrics) == ["mean", "good", "mood", "score"]
     assert metrics["mean"] == pytest.approx(sum(list(metrics.values())[1:]) / 3)
     assert metrics["good"] > 80

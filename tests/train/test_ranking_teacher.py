@@ -22,7 +22,7 @@ from mnemic.text import SubwordTokenizer
 from mnemic.text.tokenizers.trainers import train_wordpiece
 from mnemic.train.run import fit, load_data
 from mnemic.train.teacher import load_teachers
-from mnemic.train.teaching import Teaching
+from mnemic.train.teaching import Teachers
 
 CPU = torch.device("cpu")
 RANKING = '{kind="distil-ranking", hard={kind="retrieve-and-read"}, candidates=3, temperature=0.1}'
@@ -108,10 +108,10 @@ def test_what_cannot_rank_is_refused(tmp_path: Path) -> None:
     recipe, tokenizer = reader(tmp_path), learn_tokenizer(tmp_path)
     data = load_data(recipe)
     with pytest.raises(ConfigError, match=r"distil-ranking learns from trained networks: set teacher.folder"):
-        Teaching(recipe | {"teacher": {"learns": True}}, data, CPU, 0)
+        Teachers(recipe | {"teacher": {"learns": True}}, data, CPU, 0)
     soft = {"objective": {"kind": "distil", "hard": {"kind": "retrieve-and-read"}}}
     with pytest.raises(ConfigError, match=r"distil in one phase learns from no cross-encoder"):
-        Teaching(recipe | {"phases": [{}, soft]}, data, CPU, 0)
+        Teachers(recipe | {"phases": [{}, soft]}, data, CPU, 0)
 
     def load_from(folder: Path) -> None:
         load_teachers(recipe | {"teacher": {"folder": str(folder)}}, data, CPU)

@@ -25,7 +25,7 @@ from mnemic.train.initialize import initialize_network
 from mnemic.train.phases import build_sampler, read_phases
 from mnemic.train.run import fit, load_data
 from mnemic.train.teacher import TeacherSettings, build_learning_teacher, load_teachers
-from mnemic.train.teaching import Teaching
+from mnemic.train.teaching import Teachers
 
 CPU = torch.device("cpu")
 NO_DROPOUT = [
@@ -89,7 +89,7 @@ def test_algorithm_1_step_by_step(tmp_path: Path) -> None:
     recipe = learning(tmp_path / "data", *PLAIN, *NO_DROPOUT, "train.steps=7")
     run = stop_after(recipe, tmp_path / "run", 6)
     data, (phase,) = load_data(recipe), read_phases(recipe)
-    dataset = Teaching(recipe, data, CPU, 0).extend(data.train)
+    dataset = Teachers(recipe, data, CPU, 0).extend(data.train)
     student: nn.Module = initialize_network(recipe["model"], data.sizes, 0)
     settings = TeacherSettings(**recipe["teacher"])
     teacher: nn.Module = build_learning_teacher(settings, recipe, data, 0, data.sizes["max_length"])
@@ -192,7 +192,7 @@ def test_a_trained_teacher_may_read_more(tmp_path: Path) -> None:
     frozen: Any = {"folder": str(teacher), "data": recipe["teacher"]["data"]}
     recipe = recipe | {"teacher": frozen}
     data = load_data(recipe)
-    teaching = Teaching(recipe, data, CPU, 0)
+    teaching = Teachers(recipe, data, CPU, 0)
     batch = teaching.extend(data.train).batch(torch.arange(5))
     inputs = batch.teacher.inputs
     inputs = batch.teacher.inputs
@@ -227,7 +227,7 @@ def test_every_step_of_a_teacher_has_its_own_dropout(tmp_path: Path) -> None:
     """A function of seed and step; the random numbers of the student stay as they were."""
     recipe = learning(tmp_path / "data")
     data, (phase,) = load_data(recipe), read_phases(recipe)
-    teaching, seeds = Teaching(recipe, data, CPU, 0), list[int]()
+    teaching, seeds = Teachers(recipe, data, CPU, 0), list[int]()
 
     def load_batch(rows: torch.Tensor) -> Any:
         seeds.append(torch.initial_seed())
@@ -245,7 +245,7 @@ def test_every_step_of_a_teacher_has_its_own_dropout(tmp_path: Path) -> None:
 def test_soft_labels_have_no_dropout_while_the_teacher_learns(tmp_path: Path) -> None:
     recipe = learning(tmp_path / "data")
     data = load_data(recipe)
-    (teacher,) = Teaching(recipe, data, CPU, 0).networks
+    (teacher,) = Teachers(recipe, data, CPU, 0).networks
     inputs = data.train.batch(torch.arange(8)).inputs
     teacher.train()
     logits = [compute_frozen(teacher, inputs).logits for _ in range(2)]
@@ -260,7 +260,7 @@ def test_sections_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     data = load_data(recipe)
 
     def load_with(**settings: Any) -> None:
-        Teaching(recipe | {"teacher": recipe["teacher"] | settings}, data, CPU, 0)
+        Teachers(recipe | {"teacher": recipe["teacher"] | settings}, data, CPU, 0)
 
     with pytest.raises(ConfigError, match=r"teacher.learns = true trains a new teacher: leave out teacher.folder"):
         load_with(folder="runs/teacher")
@@ -279,7 +279,7 @@ def test_sections_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     ):
         load_with(model={"respond": {"kind": "spans"}})
     with pytest.raises(ConfigError, match=r"layers learns from trained networks: set teacher.folder"):
-        Teaching(recipe | {"objective": {"kind": "layers"}}, data, CPU, 0)
+        Teachers(recipe | {"objective": {"kind": "layers"}}, data, CPU, 0)
     assert load_teachers(recipe, data, CPU) == ()
     with pytest.raises(ConfigError, match=r"delay and ramp_up count steps, which train.accumulate divides"):
         finish(recipe | {"train": recipe["train"] | {"accumulate": 2}}, tmp_path / "run", device="cpu")

@@ -1,6 +1,7 @@
 """``mnemic evaluate``: test a trained network, by the error of each task or by metrics."""
 
 from collections.abc import Sequence
+from math import log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -51,16 +52,18 @@ def evaluate(
 
     The data is that of the checkpoint's recipe; --data replaces its folder, and
     --set data.test_file=dev its test file; --set 'data={…}' replaces all of it. Options of the
-    model that change no weight can be set, too: model.encode.memory_length=512. Shares have
-    their 95 % interval (Wilson). With --best-of they also have the bounds of the best of several
-    networks that were compared on the same texts (Hoeffding). If some questions have no answer, a
-    table shows what each threshold of "no answer" gives.
+    model that change no weight can be set, too: model.encode.memory_length=512. Shares and errors
+    have their 95 % interval (Wilson). With --best-of they also have the bounds of the best of
+    several networks that were compared on the same texts (Hoeffding). If some questions have no
+    answer, a table shows what each threshold of "no answer" gives.
 
     Example: mnemic evaluate runs/memn2n --data babi --tasks 1-3
     """
     from mnemic.data import DATASETS
 
     check_plot_path(plot)
+    if best_of < 1:
+        raise ValueError(f"--best-of is the number of networks, from 1 on, not {best_of}")
     model_changes = dict(migrate_override(*parse_assignment(text)) for text in sets or [] if is_model_change(text))
     checkpoint, notes = load_network(model, device, model_changes)
     data_spec = dict(checkpoint.recipe["data"])
@@ -74,11 +77,9 @@ def evaluate(
             raise ValueError("this data has no tasks: leave out --tasks")
         report |= evaluate_texts(checkpoint, data_spec, split, plot, best_of)
     else:
-        if best_of != 1:
-            raise ValueError("--best-of is for shares of texts: leave it out")
         if plot is not None:
             raise ValueError("--plot is for readers and classifiers of texts: leave it out")
-        report |= evaluate_tasks(checkpoint, data_spec, split, tasks or ["all"])
+        report |= evaluate_tasks(checkpoint, data_spec, split, tasks or ["all"], best_of)
     report["notes"] = [*notes, *report["notes"]]
     print_warnings(*report["notes"])
     print_json(report)
@@ -88,11 +89,13 @@ def evaluate(
         print_errors(report)
 
 
-def evaluate_tasks(checkpoint: "Checkpoint", data_spec: Spec, split: Split, tasks: list[str]) -> dict[str, Any]:
+def evaluate_tasks(
+    checkpoint: "Checkpoint", data_spec: Spec, split: Split, tasks: list[str], num_models: int
+) -> dict[str, Any]:
     """Compute the error per task on a split, with the checkpoint's tokenizer."""
     from mnemic.data import DATASETS
-    from mnemic.evaluate.by_task import mean_error
-    from mnemic.evaluate.error_rate import compute_task_errors
+    from mnemic.evaluate.by_task import count_by_task, mean_error
+    from mnemic.evaluate.error_rate import bound_task_errors, compute_task_errors
     from mnemic.reproduce.statistics import FAILURE_THRESHOLD
 
     data = build(DATASETS, data_spec)
@@ -101,13 +104,19 @@ def evaluate_tasks(checkpoint: "Checkpoint", data_spec: Spec, split: Split, task
     if not len(dataset):
         raise ConfigError(f"the {split} split of this data has no questions")
     errors = compute_task_errors(checkpoint.network, dataset.to(checkpoint.network.device))
+    counts = count_by_task(dataset.task)
+    intervals, bounds = bound_task_errors(errors, dataset, num_models)
+    if num_models > 1 and not bounds:
+        raise ValueError("--best-of is for shares, such as the error of a task: this data has none")
     unknown = f"{dataset.num_unknown} of {len(dataset)} answers are words the network does not know"
     return {
         "mean_error": mean_error(list(errors.values())),
         "failed": sum(error > FAILURE_THRESHOLD for error in errors.values()),
         "per_task": {str(task): error for task, error in errors.items()},
+        "intervals": intervals,
+        **({"best_of": num_models, "bounds": bounds} if bounds else {}),
         "names": {str(task): data.names[task] for task in errors},
-        "questions": {str(task): int((dataset.task == task).sum()) for task in errors},
+        "questions": {str(task): counts.get(task, 0) for task in errors},
         "notes": [f"{unknown}; they count as wrong"] if dataset.num_unknown else [],
     }
 
@@ -125,8 +134,6 @@ def evaluate_texts(
         hint = "; --split validation may have some" if split == "test" else ""
         raise ConfigError(f"the {split} split of this data has no texts{hint}")
     dataset = attach_noises(dataset.to(checkpoint.network.device), checkpoint.recipe["objective"])
-    if num_models < 1:
-        raise ValueError(f"--best-of is the number of networks, from 1 on, not {num_models}")
     metrics, intervals, bounds, predictions = compute_report(checkpoint.network, dataset, num_models)
     if num_models > 1 and not bounds:
         raise ValueError("--best-of is for shares, such as accuracy: this data has none")
@@ -134,12 +141,12 @@ def evaluate_texts(
         counts = {"seen": dataset.num_targets, "total": dataset.num_targets, "context": dataset.max_tokens}
         if dataset.is_stream:
             counts["memory"] = checkpoint.network.encode.memory_length
-        return {"figures": metrics, **counts, "notes": []}
+        return {"figures": metrics, **report_bits(metrics), **counts, "notes": []}
     title = f"{checkpoint.origin}, {split} split, {len(dataset)}"
     is_plotted = plot is not None and plot_classes(checkpoint, dataset, f"{title} texts", plot)
     unknown = f"{dataset.num_unknown} of {len(dataset)} labels were not in training; they count as wrong"
     num_seen, num_total = dataset.token_counts.sum(0).tolist()
-    report = {"texts": len(dataset), "figures": metrics, "intervals": intervals}
+    report = {"texts": len(dataset), "figures": metrics, **report_bits(metrics), "intervals": intervals}
     report |= {"best_of": num_models, "bounds": bounds} if bounds else {}
     return report | {
         **report_thresholds(predictions, None if is_plotted else plot, f"{title} questions"),
@@ -147,6 +154,11 @@ def evaluate_texts(
         "total": num_total,
         "notes": [unknown] if dataset.num_unknown else [],
     }
+
+
+def report_bits(metrics: dict[str, float]) -> dict[str, float]:
+    """Report the perplexity in bits per word, if there is one."""
+    return {"bits": log2(metrics["perplexity"])} if "perplexity" in metrics else {}
 
 
 def plot_classes(checkpoint: "Checkpoint", dataset: Any, title: str, path: Path) -> bool:
@@ -206,25 +218,37 @@ def print_errors(report: dict[str, Any]) -> None:
     """Print the error of each task."""
     from mnemic.reproduce.statistics import FAILURE_THRESHOLD
 
-    rows = []
+    rows, columns = [], list_bound_columns(report)
     for task, error in report["per_task"].items():
         error_text = Styled(f"{error:.1f}", "red" if error > FAILURE_THRESHOLD else "green")
-        rows.append([task, report["names"][task], str(report["questions"][task]), error_text])
-    footer = ["", "mean", str(sum(report["questions"].values())), f"{report['mean_error']:.1f}"]
-    print_table([">task", "", ">questions", ">error %"], rows, footer=footer)
+        cells = [format_bounds(pairs, task) for pairs in columns.values()]
+        rows.append([task, report["names"][task], str(report["questions"][task]), error_text, *cells])
+    footer = ["", "mean", str(sum(report["questions"].values())), f"{report['mean_error']:.1f}", *([""] * len(columns))]
+    print_table([">task", "", ">questions", ">error %", *columns], rows, footer=footer)
     print_text(f"{report['failed']} of {len(report['per_task'])} tasks failed (over {FAILURE_THRESHOLD:g} %)")
+
+
+def list_bound_columns(report: dict[str, Any]) -> dict[str, dict[str, tuple[float, float]]]:
+    """List the columns of intervals and bounds that a report has, by their header."""
+    columns = {">95 % interval": report.get("intervals", {})}
+    columns |= {f">best of {report.get('best_of')}, 95 %": report.get("bounds", {})}
+    return {header: pairs for header, pairs in columns.items() if pairs}
+
+
+def format_bounds(pairs: dict[str, tuple[float, float]], name: str) -> str:
+    """Format the interval of a metric or task; empty without one."""
+    return "{:.1f} – {:.1f}".format(*pairs[name]) if name in pairs else ""
 
 
 def print_metrics(report: dict[str, Any]) -> None:
     """Print the metrics of texts."""
-    has_texts, metrics = "texts" in report, report["figures"]
-    columns = {">95 % interval": report.get("intervals", {})}
-    columns |= {f">best of {report.get('best_of')}, 95 %": report.get("bounds", {})}
-    columns = {header: pairs for header, pairs in columns.items() if pairs}
+    has_texts, metrics, columns = "texts" in report, report["figures"], list_bound_columns(report)
     rows = []
     for name, value in metrics.items():
-        cells = ["{:.1f} – {:.1f}".format(*pairs[name]) if name in pairs else "" for pairs in columns.values()]
+        cells = [format_bounds(pairs, name) for pairs in columns.values()]
         rows.append([METRIC_LABELS.get(name, name), format_metric(name, value), *cells])
+        if name == "perplexity":
+            rows.append(["bits per word", f"{report['bits']:.3f}", *([""] * len(columns))])
     print_table(["metric", ">%" if has_texts else ">", *columns], rows)
     if "thresholds" in report:
         print_thresholds(report["thresholds"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
+from mnemic.cli.networks.predict_pictures import METHODS as PICTURE_METHODS
 from mnemic.cli.networks.predict_pictures import predict_pictures
 from mnemic.cli.render.console import print_json_line, print_warnings
 from mnemic.cli.render.plot_story import check_plot_path
@@ -35,7 +36,7 @@ TAKERS = {  # option → the methods that take it, and why the others do not
     "--overlap": (WINDOW_METHODS, "this network reads each text whole"),
     "--truncation": (WINDOW_METHODS, "this network reads each text whole"),
     "--beams": (("generate", "caption"), "this network samples its words, or writes none"),
-    "--plot": (("caption",), "this network looks at no pictures"),
+    "--plot": (("caption",), "this network writes no captions"),
     "--words": (LANGUAGE_METHODS, "this network does not continue texts"),
     "--seed": (LANGUAGE_METHODS, "this network does not continue texts"),
 }
@@ -66,7 +67,8 @@ def predict(
     Every line reports how many tokens of the text were read; offsets count characters.
 
     A language model computes the perplexity of each text, or with --words continues it. A network
-    that looks at pictures describes those of .npy files.
+    that looks at pictures describes those of .npy files, detects their objects, or finds the words
+    of their captions, which are in a .jsonl file beside them.
 
     Example: mnemic predict --model runs/bert-classes reviews.txt
 
@@ -92,8 +94,8 @@ def predict(
         methods, reason = TAKERS[name]
         if value is not None and method not in methods:
             raise ValueError(f"{reason}: leave out {name}")
-    if method == "caption":
-        predict_pictures(checkpoint, names, beams or 1, plot)
+    if method in PICTURE_METHODS:
+        predict_pictures(checkpoint, method, names, beams or 1, plot)
         return
     kwargs = {"overlap": overlap, "truncation": truncation, "num_beams": beams, "max_words": num_words, "seed": seed}
     kwargs = {name: value for name, value in kwargs.items() if value is not None and method != "perplexity"}
@@ -109,6 +111,7 @@ def predict(
 
 def choose_method(checkpoint: "Checkpoint", embed: bool, num_words: int | None) -> str:
     """Choose the method that predicts from texts; raise if there is none."""
+    from mnemic.data import DATASETS
     from mnemic.predict.long_text import require_memory_model
     from mnemic.predict.methods import MethodError, describe_missing, methods_of
 
@@ -116,6 +119,8 @@ def choose_method(checkpoint: "Checkpoint", embed: bool, num_words: int | None) 
     if "remember" in methods:
         require_memory_model(checkpoint)  # raises if it cannot be asked
         raise ValueError("this network reads into a memory that is asked: mnemic text read MEMORY FILE --model DIR")
+    if kind_of(DATASETS, checkpoint.recipe["data"]).layout == "pictures" and methods[0] not in PICTURE_METHODS:
+        raise ValueError("this network classifies the pictures of its data alone: mnemic evaluate measures it")
     if methods == ("embed",) and not embed:
         raise ValueError("this network is only pre-trained and has no answers yet: give --embed")
     if methods == ("ask_story",):

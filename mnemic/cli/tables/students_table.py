@@ -17,17 +17,19 @@ DEFAULT_FOLDER = Path("runs/table-students")
 SQUAD_HELP = "Folder of SQuAD: train….json and dev….json, also .gz."
 GLUE_HELP = "Folder of GLUE: SST-2, MRPC, RTE, STS-B and CoLA, each with train.tsv and dev.tsv."
 START_HELP = "Weights that teachers start from: a run, a network that ships, or a Hugging Face folder."
-TASKS_HELP = "Of sst2, mrpc, rte, stsb, cola and squad, separated by commas."
+TASKS_HELP = "Of sst2, mrpc, rte, stsb, cola, squad and retrieval, separated by commas."
+CROSS_ENCODER_HELP = "Teacher of one more row of retrieval: a run, or a Hugging Face folder."
 
 
 def compare_students(
     squad: Annotated[str, opt.Option("--squad DIR", SQUAD_HELP, "none")] = "",
     glue: Annotated[str, opt.Option("--glue DIR", GLUE_HELP, "none")] = "",
     start: Annotated[str, opt.Option("--start DIR", START_HELP, "random weights")] = "",
-    tasks: Annotated[str, opt.Option("--tasks", TASKS_HELP, "all whose files are there")] = "",
+    tasks: Annotated[str, opt.Option("--tasks", TASKS_HELP, "all but retrieval, if files are there")] = "",
     depth: Annotated[int, opt.Option("--depth", "Layers of a student.", minimum=1)] = 3,
     width: Annotated[int, opt.Option("--width", "Of a student's vectors.", "its teacher's", minimum=0)] = 0,
     teachers: Annotated[int, opt.Option("--teachers", "Teachers of the ensemble.", minimum=2)] = 3,
+    cross_encoder: Annotated[str, opt.Option("--cross-encoder DIR", CROSS_ENCODER_HELP, "none")] = "",
     seeds: Annotated[int, opt.Option("--seeds", "Runs per network, from seed 0 on.", minimum=1)] = 1,
     sets: opt.Sets = None,
     device: opt.Device = "auto",
@@ -36,9 +38,10 @@ def compare_students(
     """Train teachers and students on GLUE and SQuAD; compare quality, size and time.
 
     Students learn from labels alone, from a teacher's soft labels, from its layers and then soft
-    labels, or from several teachers. A student of its teacher's width begins with the first layers
-    of --start, another one with random weights. An interrupted table resumes when the command is
-    repeated.
+    labels, or from several teachers. A student of its teacher's width begins with evenly
+    spaced layers of --start, another one with random weights. Students of the task retrieval differ
+    in the articles of a batch, whose texts are their negatives. An interrupted table resumes when
+    the command is repeated.
 
     Example: mnemic table students --squad squad --glue GLUE --start MINILM --seeds 3
     """
@@ -46,7 +49,8 @@ def compare_students(
 
     table = StudentsTable(
         squad=squad, glue=glue, start=start, tasks=[name for name in tasks.replace(" ", "").split(",") if name],
-        depth=depth, width=width, teachers=teachers, seeds=seeds, sets=sets or [], device=opt.resolve_device(device),
+        depth=depth, width=width, teachers=teachers, cross_encoder=cross_encoder, seeds=seeds, sets=sets or [],
+        device=opt.resolve_device(device),
     )  # fmt: skip
     for reason in table.skipped.values():
         print_text(f"left out: {reason}")
@@ -92,7 +96,7 @@ def print_students(result: dict[str, Any]) -> None:
                 f"{metric} {format_mean(row['metrics'][metric], len(result['seeds']))}" for metric in task["metrics"]
             )
             share = "" if row["share_of_teacher"] is None else f"{row['share_of_teacher']:.1f} %"
-            title = TASKS[name].title if row["network"] == "teacher" else ""
+            title = TASKS[name].title if row is task["rows"][0] else ""
             rows.append([title, NETWORKS[row["network"]], metrics, share, f"{row['mb']:.1f}", f"{row['ms']:.2f}"])
     headers = ["task", "network", "dev", ">of the teacher", ">MB", ">ms a text"]
     caption = (
@@ -101,8 +105,9 @@ def print_students(result: dict[str, Any]) -> None:
     )
     print_table(headers, rows, title="students and their teachers", caption=caption)
     for name, task in result["tasks"].items():
+        teacher = f"teacher of depth {task['teacher_depth']}; " if task["teacher_depth"] else ""
         print_text(
-            f"{TASKS[name].title}: teacher of depth {task['teacher_depth']}; student of depth {result['depth']} and "
+            f"{TASKS[name].title}: {teacher}student of depth {result['depth']} and "
             f"width {task['student_width']}, from {task['student_start']}"
         )
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
-from mnemic.objectives.distillation.soft_weight import SoftWeight
+from mnemic.objectives.distillation.soft_weight import SoftLossSchedule
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss, squared_error
 from mnemic.recipe import ConfigError, build, join_words, kind_name
@@ -71,7 +71,7 @@ class DistilLoss:
             raise ConfigError(f'distil.loss = "logits" is for {known}; leave it out for {kind_name(hard)!r}')
         self.compare = compare_logits if loss == "logits" else partial(soft_label_loss, temperature=temperature)
         self.hard = build(HARD_LOSSES, hard)
-        self.soft_weight = SoftWeight(soft_weight, delay=delay, ramp_up=ramp_up, name="distil_step")
+        self.soft_weight = SoftLossSchedule(soft_weight, delay=delay, ramp_up=ramp_up, name="distil_step")
         self.teachers = tuple(teachers)
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mnemic.data.text_tasks.retrieval_pairs import make_pairs
 from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
 from mnemic.objectives.distillation.soft_labels import DistilLoss, OutputRecorder, average_probabilities, compute_frozen
-from mnemic.objectives.distillation.soft_weight import SoftWeight
+from mnemic.objectives.distillation.soft_weight import SoftLossSchedule
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss, compare_texts
 from mnemic.recipe import ConfigError, build
 
@@ -53,14 +53,16 @@ class RankingDistilLoss:
             raise ConfigError(
                 f"distil-ranking takes a weight ≥ 0, a temperature > 0, and 2 or more candidates, not {values}"
             )
-        self.rankers = tuple(teacher for teacher in teachers if scores_texts(teacher))
-        self.hard = build(HARD_LOSSES, hard, teachers=[teacher for teacher in teachers if not scores_texts(teacher)])
+        self.cross_encoders = tuple(teacher for teacher in teachers if is_cross_encoder(teacher))
+        self.hard = build(
+            HARD_LOSSES, hard, teachers=[teacher for teacher in teachers if not is_cross_encoder(teacher)]
+        )
         self.reading = getattr(self.hard, "hard", self.hard)  # the innermost objective
         weights = {name: self.reading.weights[name] for name in ("keys", "passages")}
         if not any(weights.values()):
             raise ConfigError("distil-ranking needs a hard objective that retrieves: keys or passages above 0")
         self.weights = {name: value / sum(weights.values()) for name, value in weights.items()}
-        self.soft_weight = SoftWeight(weight, delay=delay, ramp_up=ramp_up, name="ranking_step")
+        self.soft_weight = SoftLossSchedule(weight, delay=delay, ramp_up=ramp_up, name="ranking_step")
         self.temperature, self.num_candidates = temperature, candidates
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
@@ -78,7 +80,7 @@ class RankingDistilLoss:
         """Compare the student's rankings (k p, by name) with those of the teachers."""
         name = max(self.weights, key=lambda name: self.weights[name])  # that candidates are chosen by
         candidates = choose_candidates(cosines[name].detach(), batch.gold_texts, batch.text_ids, self.num_candidates)
-        scores = [score_candidates(ranker, batch, candidates) for ranker in self.rankers]
+        scores = [score_candidates(cross_encoder, batch, candidates) for cross_encoder in self.cross_encoders]
         probabilities = average_probabilities(scores, self.temperature)
         losses = {
             name: ranking_divergence(cosines[name].gather(1, candidates) / self.reading.temperature, probabilities)
@@ -87,7 +89,7 @@ class RankingDistilLoss:
         return sum_weighted(losses, self.weights)
 
 
-def scores_texts(network: Any) -> bool:
+def is_cross_encoder(network: Any) -> bool:
     """Whether a network answers for a whole text or pair, as a cross-encoder does."""
     return bool(network.respond.pools_text)
 
@@ -107,14 +109,14 @@ def choose_candidates(similarities: Tensor, gold_texts: Tensor, text_ids: Tensor
     return order.topk(min(count, len(columns)), 1).indices
 
 
-def score_candidates(ranker: nn.Module, batch: Any, candidates: Tensor) -> Tensor:
+def score_candidates(cross_encoder: nn.Module, batch: Any, candidates: Tensor) -> Tensor:
     """Score each question with each of its candidates: k c, in batches of similar length."""
     questions = torch.arange(len(candidates), device=candidates.device).unsqueeze(1).expand_as(candidates).flatten()
     texts = candidates.flatten()
     windows = batch.inputs.mask.cu_seqlens.diff()[batch.window_ranks]  # lengths, in the batch's order
     order = windows[len(batch.targets) + len(batch.gold_texts) + texts].argsort(stable=True)
     scores = [
-        compute_frozen(ranker, make_pairs(batch, questions[pairs], texts[pairs])).logits.squeeze(-1).float()
+        compute_frozen(cross_encoder, make_pairs(batch, questions[pairs], texts[pairs])).logits.squeeze(-1).float()
         for pairs in order.split(PAIRS_PER_CALL)
     ]
     return torch.cat(scores)[order.argsort()].view_as(candidates)

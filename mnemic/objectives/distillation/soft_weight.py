@@ -6,7 +6,7 @@ from mnemic.objectives.contract import CarriedState
 from mnemic.recipe import ConfigError
 
 
-class SoftWeight:
+class SoftLossSchedule:
     """Weigh a teacher's loss: 0 for ``delay`` steps, then growing for ``ramp_up`` steps.
 
     A teacher that learns beside its student knows nothing at first: Algorithm 1 of Xu et al. 2020
@@ -27,7 +27,7 @@ class SoftWeight:
     def at_step(self, step: int) -> float:
         """Return the weight of a step, counted from 0.
 
-        >>> weight = SoftWeight(0.6, delay=2, ramp_up=3, name="step")
+        >>> weight = SoftLossSchedule(0.6, delay=2, ramp_up=3, name="step")
         >>> [round(weight.at_step(step), 1) for step in range(6)]
         [0.0, 0.0, 0.2, 0.4, 0.6, 0.6]
         """

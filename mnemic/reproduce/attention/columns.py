@@ -110,10 +110,10 @@ def build_cell_recipe(row: AttentionRow, name: str, scale: Scale, folders: Sourc
         "data": merge_recipes(recipe["data"], data) if name in row.recipes else data,
         "objective": merge_recipes(recipe["objective"], settings.objective or {}),
     }
-    recipe = override(recipe, "model.width", scale.width)
     if name in row.recipes:
         recipe = resize_encoder(recipe, scale)
     else:
+        recipe = override(recipe, "model.width", scale.width)
         recipe = override(recipe, "model.encode", build_encode(row, scale, settings.max_tokens, column.is_causal))
     for text in row.settings.get(name, ()):
         recipe = override(recipe, *parse_assignment(text.replace(LENGTH, str(settings.max_tokens))))
@@ -145,8 +145,11 @@ def build_stack_spec(row: AttentionRow, scale: Scale, max_tokens: int, *, is_cau
 
 
 def resize_encoder(recipe: Recipe, scale: Scale) -> Recipe:
-    """Give the encoder of a recipe the depth, heads and dropout of a scale."""
+    """Give an encoder the sizes of a scale; without layers it keeps its own."""
     stack = "model.encode.stack"
+    if "stack" not in recipe["model"]["encode"]:
+        return recipe
+    recipe = override(recipe, "model.width", scale.width)
     recipe = override(recipe, f"{stack}.depth", scale.depth)
     recipe = override(recipe, f"{stack}.dropout", scale.dropout)
     return override(recipe, f"{stack}.attention.heads", scale.heads)

@@ -72,7 +72,8 @@ def describe_row(
         label = f"{COST}-{device.partition(':')[0]}"
         measured = load_cost(folder, label, hash_cost(table.scale)).get(row.name, {})
         costs[device.partition(":")[0]] = describe_cost(row, [measured[tokens] for tokens in sorted(measured)])
-    parts = {"attention": dict(row.attention), "stack": dict(row.stack), "positions": dict(row.positions)}
+    parts: dict[str, Any] = {"attention": row.attention, "stack": row.stack, "positions": row.positions}
+    parts = {name: dict(spec) if row.has_attention else {} for name, spec in parts.items()}
     abilities = {"can": row.list_abilities(), "cannot": row.cannot}
     return {"name": row.name, "title": row.title, **parts, **abilities, "cells": cells, COST: costs}
 

@@ -36,6 +36,7 @@ class AttentionRow:
     recipes: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
+    has_attention: bool = True  # False: a baseline that none of its parts describes
     cannot: str = ""
 
     @property
@@ -57,6 +58,8 @@ class AttentionRow:
 
     def list_abilities(self) -> dict[str, bool]:
         """List what its attention can do, or whether its own stack is causal."""
+        if not self.has_attention:
+            return {"causal": False}
         if kind_name(self.stack) not in ("encoder", "reversible"):
             return {"causal": self.decoder is not None}
         attention = kind_of(ATTENTIONS, self.attention)

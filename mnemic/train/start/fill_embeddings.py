@@ -13,6 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.checkpoint.vectors import iterate_vectors
+from mnemic.models import PictureNetwork
+from mnemic.models.pictures.alignment_network import AlignmentNetwork
+from mnemic.models.pictures.task_network import TaskNetwork
 from mnemic.recipe import ConfigError
 from mnemic.text import Tokenizer
 from mnemic.text.tokenizers.match_words import match_words
@@ -44,7 +47,7 @@ def fill_embeddings(network: Any, model: Mapping[str, Any], tokenizer: Tokenizer
         raise ConfigError(f"model.init_vectors is a folder or a file with word vectors, not {folder!r}")
     if "init_from" in model:
         raise ConfigError("model.init_from has embeddings already: leave model.init_vectors or --start out")
-    table = find_word_table(network, len(tokenizer))
+    table = read_word_table(network, len(tokenizer))
     vectors = select_vectors(Path(folder).expanduser(), tokenizer, table.shape[1])
     ids = torch.tensor(list(vectors))
     rows = torch.stack([row.vector for row in vectors.values()])
@@ -52,14 +55,41 @@ def fill_embeddings(network: Any, model: Mapping[str, Any], tokenizer: Tokenizer
     if not length:
         raise ConfigError(f"all vectors of {folder} are zero; give others")
     scale = float(table.detach().square().sum(-1).mean().sqrt() / length)
-    with torch.no_grad():
-        table[ids] = (rows * scale).to(table.dtype)
+    table[ids] = (rows * scale).to(table.dtype)
+    load_word_table(network, table)
     return FilledRows(len(ids), len(table), scale)
 
 
+def read_word_table(network: Any, vocab: int) -> Tensor:
+    """Copy the vectors of the words that a network reads: v d."""
+    table = network.respond.embeddings.mT if is_captioner(network) else find_word_table(network, vocab)
+    return table.detach().clone()
+
+
+@torch.no_grad()
+def load_word_table(network: Any, table: Tensor) -> None:
+    """Replace the vectors of the words that a network reads (v d)."""
+    if is_captioner(network):
+        network.respond.load_embeddings(table.mT)
+    else:
+        find_word_table(network, len(table)).copy_(table)
+
+
+def is_captioner(network: Any) -> bool:
+    """Check whether a network looks at pictures and its response reads the words.
+
+    A network that looks at pictures and reads no words raises a ConfigError.
+    """
+    if not isinstance(network, PictureNetwork):
+        return False
+    if not network.respond.has_word_vectors:
+        raise ConfigError("model.init_vectors fills the vectors of words; this network reads none: leave it out")
+    return True
+
+
 def find_word_table(network: Any, vocab: int) -> nn.Parameter:
-    """Find the embedding of the encoder (v d), which has to be its only one."""
-    encode = network.encode
+    """Find the only embedding of the encoder of words (v d)."""
+    encode = network.ask if isinstance(network, AlignmentNetwork | TaskNetwork) else network.encode
     if not encode.reads_texts:
         return encode.embeddings.tokens
     if len(getattr(encode, "tables", [encode.words])) > 1 or len(encode.words) != vocab:
