@@ -170,7 +170,7 @@ def test_domains_questions_and_documents_of_sources(folder: Path) -> None:
     domains = Counter(example.domain for example in files.read_split("train"))
     assert domains["chat"] == 7
     assert domains["mine"] == 60
-    assert {f"generated {form}" for form in ("dialogue", "list", "card", "table")} < set(domains)
+    assert {f"generated {form}" for form in ("dialogue", "list", "card", "table", "fact")} < set(domains)
     assert not files.read_split("validation")
     assert all(example.question == example.question.lower() for example in files.read_split("train"))
 

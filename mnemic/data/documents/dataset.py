@@ -1,4 +1,4 @@
-"""Data source of generated documents: dialogues, lists, cards and tables, with questions."""
+"""Data source of generated documents: dialogues, lists, cards, tables and facts, with questions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -6,6 +6,7 @@ from random import Random
 from mnemic.data.contract import Split
 from mnemic.data.documents.cards import write_cards
 from mnemic.data.documents.dialogues import write_dialogue
+from mnemic.data.documents.facts import write_facts
 from mnemic.data.documents.lists import write_lists
 from mnemic.data.documents.pools import SplitSampler
 from mnemic.data.documents.tables import write_table
@@ -16,6 +17,7 @@ DOCUMENT_TYPES: Mapping[str, Callable[[SplitSampler, DocumentWriter], list[Gener
     "list": write_lists,
     "card": write_cards,
     "table": write_table,
+    "fact": write_facts,
 }
 STOPS_SHARE = 0.7  # of documents, whose lines end with stops as in ``Passage.mark_units``
 
