@@ -215,7 +215,7 @@ def write_facts(sampler: SplitSampler, writer: DocumentWriter) -> list[Generated
 def write_statements(
     sampler: SplitSampler, writer: DocumentWriter, relation: Relation, subjects: Sequence[str], values: Sequence[str]
 ) -> dict[str, Spans]:
-    """Write a statement per subject in one paragraph; return the spans of ``subject_0``, ``value_0`` and so on."""
+    """Write a statement per subject; return the spans of ``subject_0``, ``value_0`` and so on."""
     statements, names = list[str](), dict[str, str]()
     for number, (subject, value) in enumerate(zip(subjects, values)):
         statement = sampler.choose(relation.statements)
