@@ -37,7 +37,6 @@ TINY = [
     *(f"columns.{name}.train={{steps=2, batch=8, log=1}}" for name in ("imdb", "sst5")),
     *(f"columns.{name}.data.length=16" for name in ("imdb", "sst5")),
     "columns.imdb.data.overlap=4",
-    "columns.sst5.data.overlap=4",
     *(f"columns.copies-{length}.train={{steps=2, batch=2, validate=0}}" for length in (256, 1024)),
     "columns.copies-256.data.length=8",
     "columns.copies-1024.data.length=12",
