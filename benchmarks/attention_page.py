@@ -83,8 +83,14 @@ def format_source(table: Mapping[str, Any]) -> Iterator[str]:
     yield f"```text\n{table['command']}\n```"
 
 
+def format_quality_table(table: Mapping[str, Any]) -> Iterator[str]:
+    """Format the columns of quality, if any is measured."""
+    headers, lines = format_quality(table)
+    return format_markdown(headers, lines) if len(headers) > 1 else iter([NOT_MEASURED])
+
+
 PARTS: dict[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
-    "quality": lambda table: format_markdown(*format_quality(table)),
+    "quality": format_quality_table,
     "cost": format_cost_tables,
     "limits": lambda table: format_markdown(*format_limits(table)),
     "reasons": lambda table: (f"- {line}" for line in format_reasons(table)),
