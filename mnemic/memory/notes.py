@@ -17,14 +17,14 @@ def start_notes(count: int, width: int, seed: int, device: torch.device) -> Tens
 
 
 class NoteSums(NamedTuple):
-    """The sums of notes to take, and how many there are of each word; a word has a row."""
+    """The sum and the number of notes to take for each word."""
 
     totals: Tensor  # w d
     counts: Tensor  # w
 
-    def plus(self, other: "NoteSums") -> "NoteSums":
+    def plus(self, sums: "NoteSums") -> "NoteSums":
         """Return the sums of both."""
-        return NoteSums(self.totals + other.totals, self.counts + other.counts)
+        return NoteSums(self.totals + sums.totals, self.counts + sums.counts)
 
 
 @torch.no_grad()

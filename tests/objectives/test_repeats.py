@@ -74,7 +74,7 @@ def measure(folder: Path, validation: Any) -> dict[str, float]:
     """Measure all three tasks of a network on held-out pairs."""
     network: Any = load_checkpoint(folder).network.eval()
     batch = validation.batch(torch.arange(len(validation)))
-    inputs = PretrainingLoss(repeats=1.0)
+    inputs = PretrainingLoss(repeats=1.0, tasks={"repeats": 1})
     logits: list[Tensor] = []
     hook = network.register_forward_hook(lambda module, arguments, output: logits.append(output.logits.repeat_logits))
     with torch.no_grad():
