@@ -12,7 +12,7 @@ from chi_square import fits
 from huggingface_models import quiet
 from pretraining_runs import VOCAB, make_corpus_batch
 
-from mnemic.encode import Pretrained, TransformerEncoder, save_encoder
+from mnemic.encode import Pretrained, TransformerEncoder, save_encoder, transformer
 from mnemic.models import build_model
 from mnemic.objectives.pretraining.masked import PretrainingLoss
 from mnemic.objectives.pretraining.tasks import PRETRAINING_TASKS, SequenceTasks, add_task_ids
@@ -65,6 +65,17 @@ def test_the_vector_of_a_task_is_added_to_all_tokens(kind: str) -> None:
         together = encoder(batch.tokens, batch.mask, segments=batch.segments, task_ids=mixed)
         torch.testing.assert_close(together[2], states[2])
         assert not torch.allclose(together[0], states[0])
+
+
+@torch.no_grad()
+def test_tasks_are_packed_to_a_fixed_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, whose batches are one row without padding."""
+    network, batch = make_network(), make_corpus_batch([1, 0, 1])
+    tasks = torch.arange(3).unsqueeze(1).expand_as(batch.tokens)
+    expected = network.encode(batch.tokens, batch.mask, segments=batch.segments, task_ids=tasks)
+    monkeypatch.setattr(transformer, "has_varlen_kernel", lambda device, dropout: True)
+    packed = network.encode(batch.tokens, batch.mask, segments=batch.segments, task_ids=tasks, max_tokens=33)
+    torch.testing.assert_close(packed, expected)
 
 
 def test_each_sequence_has_the_loss_of_masks_and_of_its_own_task() -> None:
