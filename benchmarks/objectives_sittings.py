@@ -47,7 +47,7 @@ from mnemic.data.corpora.regroup import SENTENCES
 from mnemic.files import read_json
 from mnemic.reproduce.objectives.pretrain import BUDGETS
 from mnemic.reproduce.objectives.report import save_table
-from mnemic.reproduce.objectives.rows import load_rows, name_sequences
+from mnemic.reproduce.objectives.rows import load_rows, name_sequences, select_rows
 from mnemic.reproduce.objectives.sequences import find_reason, prepare_sentences, prepare_sequences
 from mnemic.reproduce.objectives.table import (
     DATA_FOLDER,
@@ -136,7 +136,7 @@ def resume(args: argparse.Namespace) -> None:
 def print_plan(args: argparse.Namespace) -> None:
     """Print the rows in their order, with what is finished of each."""
     plan, lines = read_json(args.table / PLAN_FILE), load_lines(args.table)
-    for name in order_rows(plan["rows"]):
+    for name in order_rows(list(select_rows(plan["rows"]))):
         budgets = [budget for budget in BUDGETS if f"{name}-{budget}" in lines]
         num_tasks = sum(line["row"] == name and "task" in line for line in lines.values())
         print(f"{name}: networks at {' and '.join(budgets) or 'no budget'}, {num_tasks} fine-tunings")

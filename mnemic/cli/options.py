@@ -27,6 +27,7 @@ Device = Annotated[str, Option("--device", "cpu, cuda, cuda:1 … or auto: a GPU
 Data = Annotated[str | None, Option("--data DIR", "Folder of the data files; for bAbI the one with en and en-10k.")]
 Sets = Annotated[list[str] | None, Option("--set KEY=VALUE", "Change a key, such as train.rate=0.01; may be repeated.")]
 Tasks = Annotated[list[str] | None, Option("--tasks TASKS", "Only these, such as 1,2,15-17.", "all")]
+Task = Annotated[str | None, Option("--task NAME", "The task, of a network that learned several.")]
 Model = Annotated[Path, Option("--model DIR", MODEL_HELP)]
 ModelArgument = Annotated[Path, Argument("DIR", MODEL_HELP)]
 Question = Annotated[str | None, Argument("QUESTION", "The question; - is standard input.")]

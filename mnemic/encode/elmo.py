@@ -19,17 +19,17 @@ DEFAULT_LSTM: Mapping[str, Any] = {"kind": "lstm"}
 class LayerMix(nn.Module):
     """Mix layers by γ Σ softmax(s)ⱼ hⱼ (Peters et al. 2018, equation 1).
 
-    At the start it is their mean.
+    At the start it is their mean, to which ``train.optimizer.decay`` pulls (section 3.3).
     """
 
     def __init__(self, num_layers: int) -> None:
         super().__init__()
-        self.scores = nn.Parameter(torch.zeros(num_layers))  # s
+        self.scores = nn.Parameter(torch.zeros(1, num_layers))  # s: a matrix, since vectors do not decay
         self.scale = nn.Parameter(torch.ones(()))  # γ
 
     def forward(self, layers: list[Tensor]) -> Tensor:
         """Mix states of all layers, each b n d → b n d."""
-        weights = self.scores.softmax(0)
+        weights = self.scores[0].softmax(0)
         return self.scale * torch.stack([weight * layer for weight, layer in zip(weights, layers, strict=True)]).sum(0)
 
 

@@ -37,8 +37,9 @@ class Embeddings(nn.Module):
     """Token + segment + position embeddings, layer norm, dropout (Devlin et al. 2019, figure 2).
 
     ``segments`` 0 means none, and ``norm`` false no layer norm; with 1 segment, all texts are in it
-    (RoBERTa). ``scale`` multiplies the token vectors by √d (Vaswani et al. 2017, section 3.4), for
-    sinusoidal positions. Padding comes out as zeros.
+    (RoBERTa). ``tasks`` is the number of tasks that have a vector of their own, added to all tokens
+    of a sequence (ERNIE 2); 0: none. ``scale`` multiplies the token vectors by √d (Vaswani et al.
+    2017, section 3.4), for sinusoidal positions. Padding comes out as zeros.
 
     Where we differ: tables start with a standard deviation of 1/√d, BERT's with 0.02 at any width.
     """
@@ -49,6 +50,7 @@ class Embeddings(nn.Module):
         vocab: int,
         *,
         segments: int = 0,
+        tasks: int = 0,
         positions: Mapping[str, Any] = DEFAULT_POSITIONS,
         scale: bool = False,
         norm: bool = True,
@@ -56,15 +58,16 @@ class Embeddings(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if min(width, vocab) < 1 or segments < 0:
+        if min(width, vocab) < 1 or min(segments, tasks) < 0:
             raise ConfigError(
                 f"embeddings need a width and a vocab of at least 1 and no negative number of "
-                f"segments, not {width}, {vocab} and {segments}"
+                f"segments and tasks, not {width}, {vocab}, {segments} and {tasks}"
             )
         self.width = width
         self.scale = width**0.5 if scale else 1.0
         self.tokens = nn.Parameter(torch.randn(vocab, width) * width**-0.5)
         self.segments = nn.Parameter(torch.randn(segments, width) * width**-0.5) if segments else None
+        self.tasks = nn.Parameter(torch.randn(tasks, width) * width**-0.5) if tasks else None
         self.positions = build(POSITIONS, positions, width=width)
         self.norm = nn.LayerNorm(width, eps=epsilon) if norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
@@ -78,11 +81,12 @@ class Embeddings(nn.Module):
         positions: Tensor | None = None,
         start: int = 0,
         notes: Notes | None = None,
+        task_ids: Tensor | None = None,
     ) -> Tensor:
         """Embed tokens; without ``segments`` all tokens are in segment 0.
 
-        ``tokens``, ``mask``, ``segments``, ``positions``: b n → b n d. Notes are mixed in before
-        the segments.
+        ``tokens``, ``mask``, ``segments``, ``positions``, ``task_ids``: b n → b n d. Notes are
+        mixed in before the segments. Without ``task_ids`` the task is the first one.
         """
         x = nn.functional.embedding(tokens, self.tokens) * self.scale  # b n d
         x = x + self.positions(tokens, start=start, positions=positions).to(x.dtype)
@@ -94,6 +98,8 @@ class Embeddings(nn.Module):
                 x = x + nn.functional.embedding(segments, self.segments)
         elif segments is not None:
             raise ValueError("segments came, but these embeddings have none; build with segments=2")
+        if self.tasks is not None:
+            x = x + (self.tasks[0] if task_ids is None else nn.functional.embedding(task_ids, self.tasks))
         return self.dropout(self.norm(x)) * mask.unsqueeze(-1)
 
 
@@ -121,6 +127,10 @@ class FactorizedEmbeddings(nn.Module):
         return self.narrow.segments
 
     @property
+    def tasks(self) -> Tensor | None:
+        return self.narrow.tasks
+
+    @property
     def positions(self) -> nn.Module:
         return self.narrow.positions
 
@@ -133,12 +143,13 @@ class FactorizedEmbeddings(nn.Module):
         positions: Tensor | None = None,
         start: int = 0,
         notes: Notes | None = None,
+        task_ids: Tensor | None = None,
     ) -> Tensor:
         """Embed tokens as the kind ``sum`` does: b n → b n d.
 
         Notes are of the full width.
         """
-        x = self.narrow(tokens, mask, segments=segments, positions=positions, start=start)
+        x = self.narrow(tokens, mask, segments=segments, positions=positions, start=start, task_ids=task_ids)
         return mix_notes(self.widen(x).to(x.dtype), notes) * mask.unsqueeze(-1)
 
 

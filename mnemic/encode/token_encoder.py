@@ -16,7 +16,8 @@ class TokenEncoder(nn.Module):
     """Embed tokens, for subclasses that turn the embeddings into states.
 
     ``takes_max_tokens``: ``forward`` takes the number of real tokens in a batch, which saves time.
-    ``takes_notes``: it takes ``Notes`` to mix into the embeddings.
+    ``takes_notes``: it takes ``Notes`` to mix into the embeddings. ``num_tasks``: the number of
+    tasks with a vector of their own, whose numbers ``forward`` takes; 0: it takes none.
     ``is_causal``: no state depends on later tokens. ``separates_directions``: the first half of a
     state depends on no later token, the second on no earlier one. ``segments``: the number of
     segment embeddings; 0 means that ``forward`` takes no segments. ``has_layers``:
@@ -28,6 +29,7 @@ class TokenEncoder(nn.Module):
     reads_texts = False  # it reads tokens, not whole texts for a memory
     takes_max_tokens = False
     takes_notes = False
+    num_tasks = 0
     is_causal = False
     separates_directions = False
     segments = 0

@@ -26,6 +26,7 @@ class TokenInputs(NamedTuple):
     segments: Tensor | None = None  # b n
     positions: Tensor | None = None  # b n; None: from 0 on
     notes: Notes | None = None
+    task_ids: Tensor | None = None  # b n, of its sequence; None: the first task
 
     def with_positions(self) -> "TokenInputs":
         """Return the same with the position of each token."""
@@ -35,8 +36,10 @@ class TokenInputs(NamedTuple):
     def rearrange(self, change: Callable[[Tensor], Tensor]) -> "TokenInputs":
         """Change the shape of all values alike."""
         notes = None if self.notes is None else self.notes._replace(rows=change(self.notes.rows))
-        segments, positions = (None if values is None else change(values) for values in (self.segments, self.positions))
-        return TokenInputs(change(self.tokens), segments, positions, notes)
+        segments, positions, task_ids = (
+            None if values is None else change(values) for values in (self.segments, self.positions, self.task_ids)
+        )
+        return TokenInputs(change(self.tokens), segments, positions, notes, task_ids)
 
 
 class TransformerEncoder(TokenEncoder):
@@ -69,6 +72,7 @@ class TransformerEncoder(TokenEncoder):
         self.segments = 0 if self.embeddings.segments is None else len(self.embeddings.segments)
         self.takes_segments = getattr(self.stack, "takes_segments", False)  # the layers, not the embeddings
         self.segments = getattr(self.stack, "num_segments", self.segments)
+        self.num_tasks = 0 if self.embeddings.tasks is None else len(self.embeddings.tasks)
 
     def forward(
         self,
@@ -81,6 +85,7 @@ class TransformerEncoder(TokenEncoder):
         max_tokens: int = 0,
         order: FactorizationOrder | None = None,
         notes: Notes | None = None,
+        task_ids: Tensor | None = None,
     ) -> Tensor:
         """Encode tokens b n → b n d, zeros at padding.
 
@@ -90,7 +95,7 @@ class TransformerEncoder(TokenEncoder):
         pack, uses an attention that does not support it. With an ``order`` the states are those
         of a ``two-stream`` stack's query stream, zeros at tokens that are not asked.
         """
-        inputs = TokenInputs(tokens, segments, positions, notes)
+        inputs = TokenInputs(tokens, segments, positions, notes, task_ids)
         if order is not None:
             return self.encode_in_order(inputs, mask, order)
         if isinstance(mask, PackedMask) and mask.lengths and not self.stack.supports_packing:
@@ -123,6 +128,7 @@ class TransformerEncoder(TokenEncoder):
         """Embed tokens, b n → b n d; return what the layers take beside them, too."""
         segments = None if self.takes_segments else inputs.segments
         kwargs = {"segments": segments, "positions": inputs.positions, "notes": inputs.notes}
+        kwargs["task_ids"] = inputs.task_ids
         x = self.embeddings(inputs.tokens, real_token_mask(mask), **kwargs)
         return x, {"segments": inputs.segments} if self.takes_segments else {}
 

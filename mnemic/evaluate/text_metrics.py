@@ -35,6 +35,7 @@ from mnemic.models import IGNORE
 from mnemic.models.evaluating import evaluating
 from mnemic.objectives.pretraining.masked import MaskedBatch, mask_batch, masked_token_loss
 from mnemic.objectives.pretraining.permuted import AskedSpans, permute_batch
+from mnemic.objectives.pretraining.tasks import PRETRAINING_TASKS, add_task_ids
 from mnemic.objectives.pretraining.token_masking import TokenMasking
 from mnemic.predict.perplexity import compute_perplexity
 from mnemic.predict.windows import (
@@ -47,6 +48,7 @@ from mnemic.predict.windows import (
 from mnemic.recipe import ConfigError
 
 Metrics = dict[str, float]
+NEXT_SENTENCE = PRETRAINING_TASKS.index("nsp")
 QUESTIONS_PER_BATCH = 500  # compared with all texts at once; changes memory use, not results
 
 
@@ -198,7 +200,8 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
     """Compute accuracy and loss on masked tokens, and the accuracy of next-sentence prediction.
 
     The masks are single tokens and always the same, however the network was trained, so that
-    recipes can be compared. A network that predicts in a random order is asked for tokens instead.
+    recipes can be compared. A network that predicts in a random order is asked for tokens instead;
+    one with vectors of tasks is asked for masks and for next sentences by their own.
     On a GPU matrix products are in bfloat16.
     """
     on_gpu = corpus.device.type == "cuda"
@@ -214,8 +217,11 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
             loss = masked_token_loss(output, masked)
             sums_of_batch = [loss.total, loss.num_targets, (output.masked_logits.argmax(-1) == masked.targets).sum()]
             if output.nsp_logits is not None:
-                is_pair = batch.next_sentence_labels != IGNORE
-                is_correct = (output.nsp_logits.argmax(-1) == 1 - batch.next_sentence_labels) & is_pair
+                is_pair, nsp_logits = batch.next_sentence_labels != IGNORE, output.nsp_logits
+                if network.encode.num_tasks:  # type: ignore[union-attr]
+                    with torch.autocast(corpus.device.type, torch.bfloat16, enabled=on_gpu):
+                        nsp_logits = network(add_task_ids(masked.inputs, NEXT_SENTENCE)).logits.nsp_logits
+                is_correct = (nsp_logits.argmax(-1) == 1 - batch.next_sentence_labels) & is_pair
                 sums_of_batch += [is_correct.sum(), is_pair.sum()]
             sums[: len(sums_of_batch)] += torch.stack(sums_of_batch).double()
     total_loss, num_targets, num_correct, num_followed, num_pairs = sums.tolist()

@@ -3,6 +3,8 @@
 Shapes: b batch, n tokens, w rare words, d width.
 """
 
+from typing import NamedTuple
+
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -14,22 +16,43 @@ def start_notes(count: int, width: int, seed: int, device: torch.device) -> Tens
     return (torch.randn(count, width, generator=generator) * width**-0.5).to(device)
 
 
-@torch.no_grad()
-def update_notes(notes: Tensor, means: Tensor, rows: Tensor, rate: float) -> Tensor:
-    """Move the notes of words that occur towards their new ones by ``rate``.
+class NoteSums(NamedTuple):
+    """The sum and the number of notes to take for each word."""
 
-    ``notes`` w d; ``means`` b n d are notes to take, ``rows`` b n says of which word; -1: none.
+    totals: Tensor  # w d
+    counts: Tensor  # w
+
+    def plus(self, sums: "NoteSums") -> "NoteSums":
+        """Return the sums of both."""
+        return NoteSums(self.totals + sums.totals, self.counts + sums.counts)
+
+
+@torch.no_grad()
+def sum_notes(means: Tensor, rows: Tensor, count: int) -> NoteSums:
+    """Sum the notes to take of each of ``count`` words.
+
+    ``means`` b n d are the notes, ``rows`` b n says of which word; -1: none.
+    """
+    index = torch.where(rows >= 0, rows, count).flatten()
+    values = means.flatten(0, 1).float()
+    totals = values.new_zeros(count + 1, values.shape[1]).index_add(0, index, values)
+    counts = values.new_zeros(count + 1).index_add(0, index, values.new_ones(len(index)))
+    return NoteSums(totals[:-1], counts[:-1])
+
+
+@torch.no_grad()
+def update_notes(notes: Tensor, sums: NoteSums, rate: float) -> Tensor:
+    """Move the notes (w d) of words that occur towards their new ones by ``rate``.
+
     Several occurrences are averaged first, over all processes.
     """
-    table_size = len(notes)
-    index = torch.where(rows >= 0, rows, table_size).flatten()
-    sums = notes.new_zeros(table_size + 1, notes.shape[1]).index_add(0, index, means.flatten(0, 1).to(notes.dtype))
-    counts = notes.new_zeros(table_size + 1).index_add(0, index, notes.new_ones(len(index)))
+    totals, counts = sums
     if dist.is_initialized() and dist.get_world_size() > 1:
-        dist.all_reduce(sums)
+        totals, counts = totals.clone(), counts.clone()
+        dist.all_reduce(totals)
         dist.all_reduce(counts)
-    sums, counts = sums[:-1], counts[:-1].unsqueeze(1)
-    return torch.where(counts > 0, (1 - rate) * notes + rate * sums / counts.clamp(min=1), notes)
+    counts = counts.unsqueeze(1)
+    return torch.where(counts > 0, (1 - rate) * notes + rate * totals / counts.clamp(min=1), notes)
 
 
 @torch.no_grad()

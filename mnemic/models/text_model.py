@@ -35,6 +35,7 @@ class WindowBatch(NamedTuple):
     span_ends: Tensor | None = None  # m 3, of masked tokens: positions around their span, offset in it
     notes: Notes | None = None  # to mix into the embeddings, if the encoder takes them
     order: FactorizationOrder | None = None  # in which asked tokens are predicted; None: that of the text
+    task_ids: Tensor | None = None  # b n, of each token's sequence, if the encoder has vectors of tasks
 
 
 class PackedBatch(NamedTuple):
@@ -85,6 +86,8 @@ class TextModel(BaseNetwork):
                 encode_kwargs["order"] = inputs.order
             if inputs.notes is not None:
                 encode_kwargs["notes"] = inputs.notes
+            if inputs.task_ids is not None:
+                encode_kwargs["task_ids"] = inputs.task_ids
             if inputs.stream_starts is not None and self.encode.memory_length:
                 states, memory = self.encode_stream(inputs, inputs.stream_starts)
             else:

@@ -1,6 +1,6 @@
 """Counter-based uniform random numbers: equal keys give equal numbers on every device.
 
-Shapes: b batch, n tokens, r numbers per token.
+Shapes: b batch, n tokens, r numbers per token, s shares.
 """
 
 import torch
@@ -25,6 +25,15 @@ def make_uniforms(keys: Tensor, length: int, count: int) -> Tensor:
     counter = position + STRIDE * index  # r 1 n
     bits = mix_bits(mix_bits(keys)[:, None] + (counter + 1) * INCREMENT)  # r b n
     return shift_right(bits, 64 - BITS).float() / 2**BITS
+
+
+def draw_choices(keys: Tensor, shares: Tensor) -> Tensor:
+    """Draw a number for each key, by the shares of the numbers from 0 on.
+
+    ``keys`` b, ``shares`` s → b. Shares need not add up to 1.
+    """
+    bounds = (shares.cumsum(0) / shares.sum())[:-1].to(keys.device)
+    return torch.bucketize(make_uniforms(keys, 1, 1)[0, :, 0].double(), bounds, right=True)
 
 
 def mix_bits(numbers: Tensor) -> Tensor:

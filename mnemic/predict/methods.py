@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
 METHODS = ("align", "answer", "ask", "ask_story", "caption", "classify", "complete", "detect", "embed",
-           "generate", "load_state", "perplexity", "rate", "remember", "rerank", "tag")  # fmt: skip
+           "generate", "load_state", "perplexity", "rate", "remember", "rerank", "select_task", "tag")  # fmt: skip
 HINTS = {  # what a network answers questions about, by one of its methods
     "ask_story": ": it answers questions about stories (`mnemic story ask`)",
     "remember": ": it answers questions about what it has read (`mnemic text read`, then `mnemic text ask`)",
+    "select_task": ": it learned several tasks, and each of them by itself can (`mnemic predict --task NAME`)",
 }
 
 

@@ -11,7 +11,7 @@ import torch
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, load_checkpoint
 from mnemic.checkpoint.seq2seq_folder import is_seq2seq_folder, load_seq2seq
 from mnemic.encode.precision import Precision, prepare_for_inference
-from mnemic.predict import captions, generate, long_text, results, story, text_tasks
+from mnemic.predict import captions, generate, long_text, results, story, tasks, text_tasks
 from mnemic.predict.memory_state import State
 from mnemic.predict.methods import METHODS, MethodError, describe_missing, methods_of
 from mnemic.predict.pictures import align, detect
@@ -95,6 +95,15 @@ class Model:
     @property
     def progress(self) -> TrainingProgress:
         return self.checkpoint.progress
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The names of the tasks of a network that learned several, for ``select_task``."""
+        return tasks.list_tasks(self.checkpoint)
+
+    def select_task(self, name: str) -> "Model":
+        """Return one of several tasks as a network of its own, which classifies or rates."""
+        return Model(tasks.select_task(self.checkpoint, name))
 
     def classify(
         self, texts: Sequence[TextOrPair], *, overlap: int | None = None, truncation: Truncation | None = None

@@ -4,6 +4,7 @@ Shapes: b windows, n tokens, d width, c classes (1 for a number).
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Literal
 
 import torch
@@ -57,6 +58,7 @@ class MultiTaskHeads(Response):
 
     source = "text"
     pools_text = True
+    methods = ("select_task",)
 
     def __init__(self, width: int, classes: int, *, pool: ClassPool = "mean", dropout: float = 0.1) -> None:
         super().__init__()
@@ -65,6 +67,15 @@ class MultiTaskHeads(Response):
     def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> Tensor:
         """Score all outputs of each window, b c."""
         return self.head(query, reading, states, mask)
+
+    def select_outputs(self, first: int, count: int) -> ClassHead:
+        """Return a head of ``count`` outputs from ``first`` on, with copies of their weights."""
+        head = deepcopy(self.head)
+        head.out.weight, head.out.bias = (
+            nn.Parameter(weight.detach()[first : first + count].clone()) for weight in (head.out.weight, head.out.bias)
+        )
+        head.out.out_features = count
+        return head
 
 
 def masked_mean(states: Tensor, mask: Tensor) -> Tensor:

@@ -16,8 +16,10 @@ from mnemic.data.language_modeling.batches import TokenBatch
 from mnemic.encode.elmo import ELMoEncoder, LayerMix
 from mnemic.models import IGNORE, TextModel, WindowBatch, build_model
 from mnemic.objectives.both_directions import BothDirectionsLoss, find_previous
-from mnemic.recipe import ConfigError
+from mnemic.recipe import ConfigError, build
 from mnemic.respond.both_directions import BothDirectionsHead
+from mnemic.train.optim.optimizers import OPTIMIZERS
+from mnemic.train.optim.parameter_groups import number_layers
 
 D, VOCAB, N = 12, 20, 6
 
@@ -89,6 +91,29 @@ def test_the_mix_is_that_of_the_paper() -> None:
     encoder, tokens = make_encoder(mix=True), random_tokens(2, N)
     mean = sum(encoder.iterate_states(tokens, tokens >= 0)) / 3
     torch.testing.assert_close(encoder(tokens, tokens >= 0), mean)
+
+
+def test_decay_pulls_the_mix_to_equal_shares() -> None:
+    """Section 3.3: a penalty on s, and none on γ."""
+    mix = LayerMix(3)
+    with torch.no_grad():
+        mix.scores.copy_(torch.tensor([0.0, 1.0, -2.0]))
+        mix.scale.fill_(0.5)
+    optimizer = build(OPTIMIZERS, {"kind": "adamw", "decay": 0.5}, parameters=mix.parameters(), rate=0.1, runs=False)
+    for parameter in mix.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    torch.testing.assert_close(mix.scores.detach(), 0.95 * torch.tensor([[0.0, 1.0, -2.0]]))
+    assert mix.scale.item() == 0.5
+
+
+def test_layers_of_both_directions_have_the_same_number() -> None:
+    """Rates by layer and gradual unfreezing treat both language models alike."""
+    encode = ELMoEncoder(D, VOCAB, depth=2)
+    layers = number_layers(TextModel(encode, BothDirectionsHead(D, VOCAB)))
+    for number in range(2):
+        for direction in encode.directions:
+            assert {layers[parameter] for parameter in direction[number].parameters()} == {number + 1}
 
 
 def test_both_directions_are_scored_by_one_table() -> None:

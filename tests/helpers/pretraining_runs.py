@@ -1,8 +1,10 @@
 """Tiny runs of pre-training recipes on one corpus, whose sequences are made once."""
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import text_files
 import torch
@@ -47,19 +49,21 @@ def make_texts() -> Path:
     return text_files.corpus(Path(mkdtemp(prefix="mnemic-test-")), 300)
 
 
-def make_sequences(sequence_format: str) -> Path:
+def make_sequences(sequence_format: Mapping[str, Any], words: str) -> Path:
     """Make the sequences of the documents in a format, once for all tests of a process."""
-    folder = make_texts().with_name(f"{make_texts().name}-{sequence_format}")
+    name = "-".join(str(value) for value in (*sequence_format.values(), words))
+    folder = make_texts().with_name(f"{make_texts().name}-{name}")
     if not folder.exists():
-        sets = [f"data.folder={make_texts()}", f"data.cache={folder}", f"data.format.kind={sequence_format}"]
-        spec = load_recipe("bert-pretrain", [*DATA, *sets])["data"]
+        sets = [f"data.folder={make_texts()}", f"data.cache={folder}", f"data.words={words}"]
+        spec = load_recipe("bert-pretrain", [*DATA, *sets])["data"] | {"format": sequence_format}
         CorpusFiles(**{key: value for key, value in spec.items() if key != "kind"}).load()
     return folder
 
 
 def load_tiny_recipe(name: str, *sets: str) -> Recipe:
-    sequence_format = load_recipe(name)["data"]["format"]["kind"]
-    return load_recipe(name, [*TINY, f"data.folder={make_sequences(sequence_format)}", *sets])
+    data = load_recipe(name)["data"]
+    folder = make_sequences(data["format"], data.get("words", "text"))
+    return load_recipe(name, [*TINY, f"data.folder={folder}", *sets])
 
 
 def load_sequences(**options: object) -> tuple[CorpusDataset, CorpusDataset]:

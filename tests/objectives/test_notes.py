@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
 from learn_runs import finish
 from pretraining_runs import VOCAB, load_sequences, load_tiny_recipe, make_corpus_batch
 from torch import Tensor
@@ -19,7 +21,7 @@ from mnemic.data.corpora import word_keys
 from mnemic.data.corpora.word_keys import find_rare_words, find_rows, key_words
 from mnemic.encode import TransformerEncoder
 from mnemic.encode.embeddings import Embeddings, FactorizedEmbeddings, Notes
-from mnemic.memory.notes import average_around_words, start_notes, update_notes
+from mnemic.memory.notes import average_around_words, start_notes, sum_notes, update_notes
 from mnemic.models import TextModel
 from mnemic.objectives.pretraining.masked import PretrainingLoss, mask_batch
 from mnemic.objectives.pretraining.notes import NotesLoss, hide_masked_words
@@ -29,6 +31,7 @@ from mnemic.respond.pretraining.masked import PretrainingHeads
 from mnemic.train.run import fit
 
 D = 16
+ROWS = ("tokens", "mask", "segments", "word_starts", "unmaskable", "next_sentence_labels", "mask_seeds", "note_rows")
 
 
 def make_network() -> TextModel:
@@ -124,11 +127,12 @@ def test_a_note_is_a_moving_average_of_means() -> None:
     notes = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     means = torch.randn(2, 3, 3, generator=torch.Generator().manual_seed(1))
     rows = torch.tensor([[2, -1, 0], [-1, 2, 2]])
-    new = update_notes(notes, means, rows, 0.1)
+    sums = sum_notes(means, rows, 4)
+    new = update_notes(notes, sums, 0.1)
     torch.testing.assert_close(new[0], 0.9 * notes[0] + 0.1 * means[0, 2])
     torch.testing.assert_close(new[2], 0.9 * notes[2] + 0.1 * (means[0, 0] + means[1, 1] + means[1, 2]) / 3)
     assert torch.equal(new[[1, 3]], notes[[1, 3]])
-    assert torch.equal(update_notes(notes, means, rows, 0.0), notes)
+    assert torch.equal(update_notes(notes, sums, 0.0), notes)
 
 
 def test_notes_are_taken_from_the_states_of_this_step() -> None:
@@ -151,6 +155,49 @@ def test_notes_are_taken_from_the_states_of_this_step() -> None:
         expected = start[number] if not means else 0.75 * start[number] + 0.25 * torch.stack(means).mean(0)
         torch.testing.assert_close(loss.carried["notes"][number], expected)
     assert not loss.carried["notes"].requires_grad
+
+
+def test_a_batch_in_parts_takes_the_notes_of_the_whole() -> None:
+    """With train.accumulate all parts read the notes of the step before, and change them once."""
+    network, batch = make_network(), make_batch()
+    table = torch.randn(4, D, generator=torch.Generator().manual_seed(2))
+    whole = NotesLoss(rate=0.25, network=network)(network, batch, {"notes": table})
+    objective, carried, total = NotesLoss(rate=0.25, network=network, shards=3), {"notes": table}, 0.0
+    for row in range(3):
+        part = batch._replace(**{name: getattr(batch, name)[row : row + 1] for name in ROWS})
+        loss = objective(network, part, carried)
+        assert loss.carried is not None
+        carried, total = loss.carried, total + float(loss.total.detach())
+        assert torch.equal(carried["notes"], table) == (row < 2)
+    assert total == pytest.approx(float(whole.total.detach()), rel=1e-5)
+    assert whole.carried is not None
+    assert whole.carried.keys() == carried.keys()
+    torch.testing.assert_close(carried["notes"], whole.carried["notes"])
+
+
+def take_notes_of_rows(rows: slice) -> Tensor:
+    """Return the notes after a step on some rows of a batch, with those of other processes."""
+    network, batch = make_network(), make_batch()
+    part = batch._replace(**{name: getattr(batch, name)[rows] for name in ROWS})
+    table = torch.randn(4, D, generator=torch.Generator().manual_seed(2))
+    carried = NotesLoss(rate=0.25, network=network)(network, part, {"notes": table}).carried
+    assert carried is not None
+    return carried["notes"]
+
+
+def run_process(rank: int, folder: str) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    torch.save(take_notes_of_rows(slice(0, 2) if rank == 0 else slice(2, 3)), f"{folder}/{rank}")
+    dist.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_two_processes_take_the_notes_of_one(tmp_path: Path) -> None:
+    """Sums and counts are added up over processes, whose rows are not equally many."""
+    mp.spawn(run_process, (str(tmp_path),), nprocs=2)
+    first, second = (torch.load(tmp_path / str(rank)) for rank in (0, 1))
+    assert torch.equal(first, second)
+    torch.testing.assert_close(first, take_notes_of_rows(slice(None)))
 
 
 # Where it is read -------------------------------------------------------------------------------

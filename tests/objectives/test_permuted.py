@@ -51,6 +51,16 @@ def test_one_of_seven_tokens_is_asked() -> None:
     assert [choose_spans.limit(length) for length in (1, 5, 12)] == [1, 5, 7]
 
 
+@pytest.mark.parametrize("context", [1.0, 1.5, 2.9, 6.0])
+def test_spans_are_chosen_to_the_end_of_a_text_whatever_its_padding(context: float) -> None:
+    """A longer row, which other texts of the batch ask for, has the same spans at its beginning."""
+    choose_spans = AskedSpans(context=context, max_span=1)
+    short, long = (choose_spans(make_uniforms(torch.arange(200), length, 2)) for length in (21, 90))
+    assert torch.equal(short, long[:, :21])
+    assert short[:, -3:].any()
+    assert int(short.sum(1).max()) <= choose_spans.limit(21)
+
+
 def test_orders_are_uniform_permutations() -> None:
     ranks = draw_ranks(make_uniforms(torch.arange(6000), 3, 1)[0], 0)
     assert (ranks.sort(-1).values == torch.arange(3)).all()

@@ -74,7 +74,7 @@ def measure(folder: Path, validation: Any) -> dict[str, float]:
     """Measure all three tasks of a network on held-out pairs."""
     network: Any = load_checkpoint(folder).network.eval()
     batch = validation.batch(torch.arange(len(validation)))
-    inputs = PretrainingLoss(repeats=1.0)
+    inputs = PretrainingLoss(repeats=1.0, tasks={"repeats": 1})
     logits: list[Tensor] = []
     hook = network.register_forward_hook(lambda module, arguments, output: logits.append(output.logits.repeat_logits))
     with torch.no_grad():
@@ -90,10 +90,9 @@ def measure(folder: Path, validation: Any) -> dict[str, float]:
 def test_a_new_task_leaves_what_was_learned(tmp_path: Path) -> None:
     """After each phase its task is learned, and earlier ones are no worse."""
     steps = [f"phases.{number}.train.{key}" for number in range(3) for key in ("epochs=1000", "steps=70", "log=70")]
-    recipe = load_tiny_recipe(
-        "ernie2-pretrain", "data.words=text", 'data.format={kind="segment-order"}', *steps, "model.encode.stack.depth=1"
-    )
-    _, validation = load_sequences(format=recipe["data"]["format"], folder=recipe["data"]["folder"])
+    recipe = load_tiny_recipe("ernie2-pretrain", *steps, "model.encode.stack.depth=1")
+    data = {name: recipe["data"][name] for name in ("format", "folder", "words")}
+    _, validation = load_sequences(**data)
     results = []
     for count in (1, 2, 3):
         folder = finish(recipe | {"phases": recipe["phases"][:count]}, tmp_path / str(count), device="cpu")

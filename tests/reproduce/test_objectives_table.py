@@ -15,9 +15,9 @@ from mnemic.data.corpora.packed_folder import pack_folder
 from mnemic.data.corpora.sequence_folder import load_sequence_folder
 from mnemic.recipe import ConfigError
 from mnemic.reproduce.objectives import pretrain as pretrain_module
-from mnemic.reproduce.objectives.format import format_budget, format_reasons
-from mnemic.reproduce.objectives.pretrain import TrainingClock
-from mnemic.reproduce.objectives.rows import load_rows
+from mnemic.reproduce.objectives.format import format_batches, format_budget, format_reasons
+from mnemic.reproduce.objectives.pretrain import Pretraining, TrainingClock
+from mnemic.reproduce.objectives.rows import build_pretraining_recipe, load_rows, select_rows
 from mnemic.reproduce.objectives.scale import load_scale
 from mnemic.reproduce.objectives.sequences import NAMES_NEED_TEXTS
 from mnemic.reproduce.objectives.table import CELLS_FILE, ObjectivesTable, fill_table, list_networks, load_lines
@@ -35,7 +35,7 @@ ROWS = ["none", "lm", "mlm", "nsp", "sop"]
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write texts, and the files of RTE."""
     root = tmp_path_factory.mktemp("objectives")
-    text_files.corpus(root / "texts", 40)
+    text_files.corpus(root / "texts", 90)
     (root / "texts" / "corpus.jsonl").rename(root / "texts" / "train.jsonl")
     text_files.corpus(root / "texts", 8, seed=1).joinpath("corpus.jsonl").rename(root / "texts" / "valid.jsonl")
     text_files.pairs(root / "glue" / "RTE", count=40)
@@ -176,11 +176,52 @@ def test_the_clock_leaves_out_what_a_start_costs(tmp_path: Path, monkeypatch: py
 
 def test_every_row_builds_and_takes_a_step(data: Path, tmp_path: Path) -> None:
     """All rows of the table, with the texts that names need."""
-    table = table_of(data, rows=[], tasks=["sst2"], budgets=["tokens"], sets=[*TINY, "tokens=100"])
+    table = table_of(data, rows=[*load_rows()], tasks=["sst2"], budgets=["tokens"], sets=[*TINY, "tokens=100"])
     messages = [step.message for step in fill_table(table, tmp_path) if step.message]
     assert len(messages) == len(load_rows())
     assert {line["row"] for line in load_lines(tmp_path).values()} == {*load_rows()}
     assert run_module.find_checkpoint(tmp_path / "networks" / "ernie-tokens")
+
+
+def test_larger_batches_read_as_many_tokens_in_fewer_steps() -> None:
+    """RoBERTa's table 3: steps and warm-up shrink as batches grow, which are read in parts."""
+    scale, rows = load_scale("small"), load_rows()
+    recipes = {
+        name: build_pretraining_recipe(rows[name], scale, Path("sequences"), 60.0)
+        for name in ("mlm", "batch-8", "batch-32", "lamb-batch-32")
+    }
+    plain, *others = (recipe["train"] for recipe in recipes.values())
+    for name, train in zip(recipes, (plain, *others)):
+        row = rows[name]
+        assert train["batch"] == row.batch * plain["batch"]
+        assert train.get("accumulate", 1) == row.batch
+        assert train["steps"] * row.batch == pytest.approx(plain["steps"], rel=0.05)
+        warmup = train["steps"] * train["schedule"]["warmup"]
+        assert warmup * row.batch == pytest.approx(scale.warmup, rel=0.05)
+        assert train["rate"] == pytest.approx(plain["rate"] * row.batch**0.5, rel=1e-3)
+    assert [train["optimizer"]["kind"] for train in (plain, *others)] == ["adamw", "adamw", "adamw", "lamb"]
+    work = Pretraining(rows["batch-32"], recipes["batch-32"], Path(), Path(), scale, "cpu")
+    assert work.token_steps * 32 == pytest.approx(scale.token_steps, rel=0.05)
+    assert not work.has_reached("tokens", work.token_steps - 1, 1e9)
+    assert work.has_reached("tokens", work.token_steps, 0.0)
+    assert work.is_checked(work.token_steps)
+
+
+def test_rows_of_a_group_are_chosen_together() -> None:
+    batches = {name for name, row in load_rows().items() if row.group == "batches"}
+    assert len(batches) == 5
+    assert {*select_rows(["mlm", "batches"])} == {"mlm", *batches}
+    assert {*select_rows([])} == {*load_rows()} - batches
+
+
+def test_batches_are_compared_by_perplexity() -> None:
+    budgets = {"tokens": {"metrics": {"loss": 2.0}, "step": 1000}}
+    mlm = {"name": "mlm", "title": "masked tokens", "loss": "masked tokens", "budgets": budgets}
+    large = {"name": "batch-8", "title": "large", "group": "batches", "batch": 8, "rate": 2.83, "budgets": budgets}
+    headers, lines = format_batches({"rows": [mlm, large]}, "tokens")
+    assert lines == [["masked tokens", "1", "1,000", "1", "7.4"], ["large", "8", "1,000", "2.83", "7.4"]]
+    assert len(headers) == 5
+    assert format_batches({"rows": [mlm]}, "tokens")[1] == []
 
 
 def test_mistakes_are_named(data: Path) -> None:

@@ -119,7 +119,7 @@ def test_other_words_cannot_be_compared(tmp_path: Path) -> None:
         WordsTable(data=".", recipes=["memn2n"]).build_data_source(".")
 
 
-@pytest.mark.parametrize("name", ["lstm-words", "transformer-words"])
+@pytest.mark.parametrize("name", ["lstm-words", "transformer-words", "elmo-words"])
 def test_a_stopped_run_ends_with_the_same_bits(name: str, files: Path, tmp_path: Path) -> None:
     recipe = load_recipe(name, [*TINY, f"data.folder={files}", "train.steps=12"])
     assert len(list(fit(recipe, tmp_path / "whole", device="cpu"))) == 12

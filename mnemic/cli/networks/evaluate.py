@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from mnemic.cli import options as opt
-from mnemic.cli.networks.load import load_network
+from mnemic.cli.networks.load import choose_task, load_network
 from mnemic.cli.render.console import Styled, print_json, print_table, print_text, print_warnings
 from mnemic.cli.render.format import format_metric
 from mnemic.cli.render.plot_story import check_plot_path
-from mnemic.recipe import ConfigError, build, kind_of, override, parse_assignment
+from mnemic.recipe import ConfigError, build, join_words, kind_of, override, parse_assignment
 from mnemic.recipe.migrate import migrate_override
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Of metrics that are no percentages.
 METRIC_LABELS = {"loss": "loss, nats", "alignment": "alignment, no %", "uniformity": "uniformity, no %"}
+TASKS_HELP = "Only these: 1,2,15-17 of bAbI, or the names of tasks such as RTE,MRPC."
 Spec: TypeAlias = dict[str, Any]  # the data section of a recipe
 Split: TypeAlias = Literal["test", "validation", "train"]
 THRESHOLD_HEADERS = {
@@ -34,7 +35,7 @@ def evaluate(
     model: opt.ModelArgument,
     data: opt.Data = None,
     split: Annotated[Split, opt.Option("--split", "The split to test on.")] = "test",
-    tasks: opt.Tasks = None,
+    tasks: Annotated[list[str] | None, opt.Option("--tasks TASKS", TASKS_HELP, "all")] = None,
     sets: Annotated[
         list[str] | None,
         opt.Option("--set KEY=VALUE", "Change data, such as data.test_file=dev, or options of the model."),
@@ -55,7 +56,8 @@ def evaluate(
     model that change no weight can be set, too: model.encode.memory_length=512. Shares and errors
     have their 95 % interval (Wilson). With --best-of they also have the bounds of the best of
     several networks that were compared on the same texts (Hoeffding). If some questions have no
-    answer, a table shows what each threshold of "no answer" gives.
+    answer, a table shows what each threshold of "no answer" gives. --tasks RTE of a network that
+    learned several tasks tests one of them, with all its metrics.
 
     Example: mnemic evaluate runs/memn2n --data babi --tasks 1-3
     """
@@ -74,7 +76,8 @@ def evaluate(
     report |= {"changes": model_changes} if model_changes else {}
     if kind_of(DATASETS, data_spec).response is not None:  # texts, not questions
         if tasks is not None:
-            raise ValueError("this data has no tasks: leave out --tasks")
+            checkpoint, data_spec = choose_tasks(checkpoint, data_spec, tasks)
+            report["data"] = data_spec
         report |= evaluate_texts(checkpoint, data_spec, split, plot, best_of)
     else:
         if plot is not None:
@@ -87,6 +90,28 @@ def evaluate(
         print_metrics(report)
     else:
         print_errors(report)
+
+
+def choose_tasks(checkpoint: "Checkpoint", data_spec: Spec, terms: list[str]) -> tuple["Checkpoint", Spec]:
+    """Return what ``--tasks`` names of a network that learned several: one by itself, or some."""
+    from mnemic.data import DATASETS
+    from mnemic.predict.methods import methods_of
+    from mnemic.predict.tasks import list_tasks
+
+    if "select_task" not in methods_of(checkpoint):
+        raise ValueError("this data has no tasks: leave out --tasks")
+    known = list_tasks(checkpoint)
+    names = [name.strip() for name in ",".join(terms).split(",")]
+    names = list(known) if names == ["all"] else names
+    if unknown := [name for name in names if name not in known]:
+        raise ConfigError(f"there is no task {unknown[0]!r} here; tasks: {join_words(known)}")
+    is_joint = kind_of(DATASETS, data_spec) is kind_of(DATASETS, checkpoint.recipe["data"])
+    if len(names) == 1:
+        (name,) = names
+        return choose_task(checkpoint, name), build(DATASETS, data_spec).task_spec(name) if is_joint else data_spec
+    if not is_joint:
+        raise ValueError("this data is that of one task: name it with --tasks")
+    return checkpoint, data_spec | {"tasks": [task for task in data_spec["tasks"] if task["name"] in names]}
 
 
 def evaluate_tasks(

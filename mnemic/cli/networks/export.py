@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mnemic.cli import options as opt
-from mnemic.cli.networks.load import find_encoder, load_network
+from mnemic.cli.networks.load import choose_task, find_encoder, load_network
 from mnemic.cli.render.console import print_json, print_table, print_text, print_warnings
 from mnemic.cli.render.format import format_bytes
 
@@ -26,6 +26,7 @@ def export(
     checkpoint: Annotated[Path, opt.Argument("CHECKPOINT", CHECKPOINT_HELP)],
     folder: Annotated[Path, opt.Argument("DIR", "The folder to write; it must be new.")],
     family: Annotated[str | None, opt.Option("--family NAME", FAMILY_HELP, FAMILY_DEFAULT)] = None,
+    task: opt.Task = None,
 ) -> None:
     """Export an encoder to Hugging Face: config.json, model.safetensors, tokenizer.json.
 
@@ -42,9 +43,9 @@ def export(
     from mnemic.cli.networks.export_readme import build_readme
     from mnemic.encode import save_encoder
 
-    if export_seq2seq(checkpoint, folder, family):
+    if task is None and export_seq2seq(checkpoint, folder, family):
         return
-    pretrained = load_pretrained(checkpoint, family)
+    pretrained = load_pretrained(checkpoint, family, task)
     save_encoder(folder, pretrained, readme=build_readme(pretrained, str(checkpoint)))
     files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     num_parameters = sum(weight.numel() for weight in pretrained.encoder.parameters())
@@ -81,8 +82,8 @@ def export_seq2seq(checkpoint: Path, folder: Path, family: str | None) -> bool:
     return True
 
 
-def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
-    """Load the encoder of a Hugging Face folder or of a mnemic checkpoint."""
+def load_pretrained(checkpoint: Path, family: str | None, task: str | None = None) -> "Pretrained":
+    """Load the encoder of a Hugging Face folder, or of a checkpoint or its task."""
     from mnemic.encode import Pretrained, load_encoder
     from mnemic.encode.huggingface import find_simplest_family
     from mnemic.models import TextModel
@@ -94,9 +95,11 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     from mnemic.text import SubwordTokenizer
 
     if (checkpoint / "config.json").is_file():
+        if task is not None:
+            raise ValueError("a Hugging Face folder has one task: leave out --task")
         pretrained = load_encoder(checkpoint)
         return pretrained if family is None else pretrained._replace(family=family)
-    loaded, _ = load_network(checkpoint)
+    loaded = choose_task(load_network(checkpoint)[0], task)
     encoder = find_encoder(loaded, checkpoint)
     tokenizer = loaded.tokenizer if isinstance(loaded.tokenizer, SubwordTokenizer) else None
     name = family or find_simplest_family(encoder)

@@ -25,6 +25,18 @@ def load_network(
     return checkpoint, [] if checkpoint.progress.done else ["this network is not trained to the end"]
 
 
+def choose_task(checkpoint: "Checkpoint", name: str | None) -> "Checkpoint":
+    """Return the task that ``--task`` names; without it the network as it is."""
+    from mnemic.predict.methods import methods_of
+    from mnemic.predict.tasks import select_task
+
+    if name is None:
+        return checkpoint
+    if "select_task" not in methods_of(checkpoint):
+        raise ValueError("this network learned one task: leave out --task")
+    return select_task(checkpoint, name)
+
+
 def find_encoder(checkpoint: "Checkpoint", path: Path) -> "TransformerEncoder":
     """Find the only Transformer encoder of a checkpoint; raise if there is not one.
 

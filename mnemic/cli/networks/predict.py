@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from mnemic.cli import options as opt
-from mnemic.cli.networks.load import load_network
+from mnemic.cli.networks.load import choose_task, load_network
 from mnemic.cli.networks.predict_pictures import METHODS as PICTURE_METHODS
 from mnemic.cli.networks.predict_pictures import predict_pictures
 from mnemic.cli.render.console import print_json_line, print_warnings
 from mnemic.cli.render.plot_story import check_plot_path
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.text_io import STDIN, STDIN_NAME, check_stdin, decode_utf8, read_text
-from mnemic.recipe import kind_of
+from mnemic.recipe import join_words, kind_of
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
@@ -53,6 +53,7 @@ def predict(
     question: Annotated[str | None, opt.Option("--question", "The question to ask about every text.")] = None,
     whole_file: Annotated[bool, opt.Option("--whole", "Read each file as one text.")] = False,
     jsonl: Annotated[bool, opt.Option("--jsonl", JSONL_HELP)] = False,
+    task: opt.Task = None,
     embed: Annotated[bool, opt.Option("--embed", "Print the embedding of each text.")] = False,
     overlap: Annotated[int | None, opt.Option("--overlap", OVERLAP_HELP, "as trained")] = None,
     truncation: Annotated[str | None, opt.Option("--truncation", TRUNCATION_HELP, "as trained")] = None,
@@ -67,8 +68,9 @@ def predict(
     Every line reports how many tokens of the text were read; offsets count characters.
 
     A language model computes the perplexity of each text, or with --words continues it. A network
-    that looks at pictures describes those of .npy files, detects their objects, or finds the words
-    of their captions, which are in a .jsonl file beside them.
+    that learned several tasks does the one that --task names. A network that looks at pictures
+    describes those of .npy files, detects their objects, or finds the words of their captions,
+    which are in a .jsonl file beside them.
 
     Example: mnemic predict --model runs/bert-classes reviews.txt
 
@@ -81,6 +83,7 @@ def predict(
     names = check_stdin(files)
     checkpoint, notes = load_network(model, device)
     print_warnings(*notes)
+    checkpoint = choose_task(checkpoint, task)
     method = choose_method(checkpoint, embed, num_words)
     options: dict[str, Any] = {"--plot": plot}
     options |= {
@@ -114,8 +117,13 @@ def choose_method(checkpoint: "Checkpoint", embed: bool, num_words: int | None) 
     from mnemic.data import DATASETS
     from mnemic.predict.long_text import require_memory_model
     from mnemic.predict.methods import MethodError, describe_missing, methods_of
+    from mnemic.predict.tasks import list_tasks
 
     methods = methods_of(checkpoint)
+    if "select_task" in methods and not embed:
+        raise ValueError(
+            f"this network learned several tasks: give --task NAME, of {join_words(list_tasks(checkpoint))}"
+        )
     if "remember" in methods:
         require_memory_model(checkpoint)  # raises if it cannot be asked
         raise ValueError("this network reads into a memory that is asked: mnemic text read MEMORY FILE --model DIR")

@@ -18,7 +18,7 @@ DATA_HELP = "Folder of sequences of the format sentences, packed or not, or of t
 GLUE_HELP = "Folder of GLUE: SST-2, MRPC, RTE, STS-B and CoLA, each with train.tsv and dev.tsv."
 SQUAD_HELP = "Folder of SQuAD: train….json and dev….json, also .gz."
 SCALE_HELP = "small: one CPU core, no SQuAD; full: a GPU."
-ROWS_HELP = "Objectives, separated by commas, such as mlm,electra."
+ROWS_HELP = "Objectives, separated by commas, such as mlm,electra; batches: those of larger batches."
 TASKS_HELP = "Of sst2, mrpc, rte, stsb, cola and squad, separated by commas."
 BUDGETS_HELP = "Of tokens and seconds, separated by commas."
 SETS_HELP = "Change a key of the scale, such as seconds=60 or tasks.sst2.seeds=1; may be repeated."
@@ -83,15 +83,25 @@ def fill_with_progress(table: "ObjectivesTable", folder: Path) -> None:
 
 def print_objectives(result: dict[str, Any]) -> None:
     """Print a table per budget, what pairs tell, and why cells are empty."""
-    from mnemic.reproduce.objectives.format import TITLES, format_budget, format_pairs, format_reasons, list_budgets
+    from mnemic.reproduce.objectives.format import (
+        TITLES,
+        format_batches,
+        format_budget,
+        format_pairs,
+        format_reasons,
+        list_budgets,
+    )
 
     settings = result["settings"]
     caption = f"width {settings['width']}, {settings['depth']} layers, {settings['heads']} heads; – has a reason below"
     for budget in list_budgets(result):
         print_table(*format_budget(result, budget), title=TITLES[budget], caption=caption)
     for budget in list_budgets(result)[:1]:
-        headers, lines = format_pairs(result, budget)
-        if lines:
-            print_table(headers, lines, title=f"pairs, {TITLES[budget]}")
+        for title, (headers, lines) in (
+            ("pairs", format_pairs(result, budget)),
+            ("batches", format_batches(result, budget)),
+        ):
+            if lines:
+                print_table(headers, lines, title=f"{title}, {TITLES[budget]}")
     for line in format_reasons(result):
         print_text(f"– {line}")

@@ -16,6 +16,7 @@ from mnemic.text import Tokenizer
 
 TASK_KINDS: dict[str, type[ClassFiles]] = {"classes": ClassFiles, "pairs": PairFiles}
 SHARED_KEYS = (
+    "tokenizer",
     "length",
     "overlap",
     "truncation",
@@ -39,13 +40,18 @@ class MultiTaskFiles(WindowFiles):
     objectives: ClassVar[Names] = ("multi-task",)
     files: ClassVar[str] = "text"
     alternative: ClassVar[str] = "your own .tsv or .jsonl files, a folder per task"
-    suggestions: ClassVar[Names] = ("evaluate {run}", "train bert-pairs --start {run} --data DIR")
+    suggestions: ClassVar[Names] = (
+        "evaluate {run}",
+        "predict --model {run} --task NAME FILE",
+        "train bert-pairs --start {run} --data DIR",
+    )
     tasks: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         names = [task.get("name") for task in self.tasks]
-        if not names or len({*names}) < len(names) or not all(isinstance(name, str) and name for name in names):
+        are_names = all(isinstance(name, str) and name and SEPARATOR not in name for name in names)
+        if not names or len({*names}) < len(names) or not are_names:
             raise ConfigError(
                 f'data.tasks lists tasks, each with a name of its own, such as {{ name = "RTE", kind = "pairs" }}, '
                 f"not {self.tasks!r}"
@@ -55,13 +61,25 @@ class MultiTaskFiles(WindowFiles):
     @cached_property
     def sources(self) -> dict[str, ClassFiles]:
         """The data source of each task, by its name."""
-        sources = {}
-        for task in self.tasks:
-            spec = {key: value for key, value in task.items() if key != "name"}
-            shared = {key: getattr(self, key) for key in SHARED_KEYS}
-            folder = str(Path(self.folder) / spec.get("folder", task["name"]))
-            sources[task["name"]] = build(TASK_KINDS, shared | spec | {"folder": folder})
-        return sources
+        return {task["name"]: build(TASK_KINDS, self.task_spec(task["name"])) for task in self.tasks}
+
+    def task_spec(self, name: str) -> dict[str, Any]:
+        """Return the data section of a recipe for one task alone."""
+        task = next(task for task in self.tasks if task["name"] == name)
+        spec = {key: value for key, value in task.items() if key != "name"}
+        shared = {key: getattr(self, key) for key in SHARED_KEYS}
+        return shared | spec | {"folder": str(Path(self.folder) / spec.get("folder", name))}
+
+    def find_outputs(self, name: str, labels: Sequence[str]) -> tuple[TaskOutputs, tuple[str, ...]]:
+        """Find the outputs of a task among ``labels``, those of a network, and its classes."""
+        prefix = f"{name}{SEPARATOR}"
+        columns = [number for number, label in enumerate(labels) if label.startswith(prefix)]
+        if not columns:
+            known = join_words(dict.fromkeys(label.partition(SEPARATOR)[0] for label in labels))
+            raise TextError(f"the network has not learned the task {name!r}; it knows {known}")
+        is_number = self.sources[name].labels == "numbers"
+        classes = () if is_number else tuple(labels[column].removeprefix(prefix) for column in columns)
+        return TaskOutputs(columns[0], len(columns), is_number), classes
 
     def read_split(self, split: Split) -> list[list[LabeledExample]]:
         """Read the examples of one split, task by task."""
@@ -85,13 +103,6 @@ class MultiTaskFiles(WindowFiles):
         """Encode the examples of all tasks."""
         datasets, outputs = {}, {}
         for (name, source), of_task in zip(self.sources.items(), examples):
-            prefix = f"{name}{SEPARATOR}"
-            columns = [number for number, label in enumerate(labels) if label.startswith(prefix)]
-            if not columns:
-                known = join_words({label.partition(SEPARATOR)[0] for label in labels})
-                raise TextError(f"the network has not learned the task {name!r}; it knows {known}")
-            is_number = source.labels == "numbers"
-            classes = () if is_number else tuple(labels[column].removeprefix(prefix) for column in columns)
+            outputs[name], classes = self.find_outputs(name, labels)
             datasets[name] = source.encode(of_task, tokenizer, classes)
-            outputs[name] = TaskOutputs(columns[0], len(columns), is_number)
         return join_datasets(datasets, outputs)

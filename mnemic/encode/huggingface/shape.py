@@ -178,7 +178,8 @@ def shape_of_two_stream(encoder: TransformerEncoder) -> EncoderShape:
     stack: Any = encoder.stack
     block = stack.blocks[0]
     is_plain = isinstance(embeddings, Embeddings) and not isinstance(embeddings.norm, nn.LayerNorm)
-    if not is_plain or embeddings.segments is not None or not isinstance(embeddings.positions, NoPositions):
+    is_plain = is_plain and embeddings.segments is None and embeddings.tasks is None
+    if not is_plain or not isinstance(embeddings.positions, NoPositions):
         raise ValueError("Hugging Face has no model like this encoder: its embeddings are more than vectors of tokens")
     if embeddings.scale != 1.0 or block.around_attention.is_pre_norm:
         raise ValueError("Hugging Face has no XLNet with scaled embeddings, or norms before its layers")
@@ -217,7 +218,7 @@ def shape_of_encoder(encoder: TransformerEncoder) -> EncoderShape:
         heads=block.attention.project.heads,
         inner=block.feed.widen.weight.shape[0],
         length=inner_embeddings.positions.max_length,
-        segments=encoder.segments,
+        segments=encoder.segments or int(encoder.num_tasks > 0),  # the first task is added to them
         activation=next(n for n, function in OURS.items() if function is block.feed.activation),
         epsilon=inner_embeddings.norm.eps,
         dropout=block.around_attention.dropout.p,

@@ -109,12 +109,15 @@ def collect_weights(pretrained: Pretrained, shape: EncoderShape, offset_rows: in
     trunk = {
         huggingface_name(name, family, numbers): weight.detach().to("cpu", torch.float32, copy=True).contiguous()
         for name, weight in iterate_unique_weights(encoder)
+        if weight is not encoder.embeddings.tasks
     }
     if family.has_positions:
         table = trunk[POSITION_TABLE]
         trunk[POSITION_TABLE] = torch.cat([table.new_zeros(offset_rows, table.shape[1]), table])
-        if not shape.segments and "segments" in family.sizes:
+        if not encoder.segments and "segments" in family.sizes:
             trunk[SEGMENT_TABLE] = table.new_zeros(1, table.shape[1])
+        if encoder.num_tasks:  # all later inputs have the first one
+            trunk[SEGMENT_TABLE] += encoder.embeddings.tasks[0].detach().to("cpu", torch.float32)
     if shape.is_two_stream:
         trunk = split_heads(trunk, shape.heads)
     if pretrained.pooler is not None and family.pooler:

@@ -23,6 +23,7 @@ from mnemic.objectives.pretraining.masking import (
     mask_rows,
 )
 from mnemic.objectives.pretraining.repeats import sum_repeat_losses
+from mnemic.objectives.pretraining.tasks import SequenceTasks, add_task_ids, hide_other_texts, keep_task
 from mnemic.objectives.pretraining.token_masking import TokenMasking
 from mnemic.objectives.pretraining.views import SequenceViews, keep_both_ways
 from mnemic.recipe import ConfigError, build
@@ -30,7 +31,7 @@ from mnemic.respond.pretraining.masked import PretrainingLogits
 from mnemic.respond.pretraining.span_boundary import MAX_OFFSETS
 
 TOKEN_MASKING: Mapping[str, Any] = {"kind": "tokens"}
-NO_VIEWS: Mapping[str, float] = {}
+NO_SHARES: Mapping[str, float] = {}
 # Buffers are long enough for this many √mean more masked positions than the mean.
 MAX_DEVIATIONS = 10
 
@@ -56,7 +57,8 @@ class PretrainingLoss:
     have no such loss.
 
     ``views`` are the shares of sequences whose tokens see all others or only some, as in
-    ``SequenceViews``; without them all see all.
+    ``SequenceViews``; without them all see all. ``tasks`` are the shares of sequences that learn
+    each task, as in ``SequenceTasks``; without them each sequence learns all.
     """
 
     def __init__(
@@ -67,7 +69,8 @@ class PretrainingLoss:
         sbo: float = 0.0,
         repeats: float = 0.0,
         masking: Mapping[str, Any] = TOKEN_MASKING,
-        views: Mapping[str, float] = NO_VIEWS,
+        views: Mapping[str, float] = NO_SHARES,
+        tasks: Mapping[str, float] = NO_SHARES,
         network: nn.Module | None = None,
     ) -> None:
         self.weights = {"mlm": mlm, "nsp": nsp, "sbo": sbo, "repeats": repeats}
@@ -76,6 +79,11 @@ class PretrainingLoss:
             raise ConfigError("objective.sbo and repeats go with masked tokens: objective.mlm is above 0, too")
         self.masking = build(MASKINGS, masking)
         self.views = SequenceViews(views, network) if views else None
+        self.tasks = SequenceTasks(tasks, self.weights, network) if tasks else None
+        if not tasks and network is not None and getattr(network.encode, "num_tasks", 0):
+            raise ConfigError(
+                "model.encode.embeddings.tasks are vectors that no sequence has: set objective.tasks, or leave them out"
+            )
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         mlm, nsp, sbo, repeats = self.weights.values()
@@ -85,6 +93,11 @@ class PretrainingLoss:
             masked = masked._replace(inputs=self.views.apply(masked.inputs, view_numbers))
             labels = keep_both_ways(batch.next_sentence_labels, view_numbers)
             batch = batch._replace(next_sentence_labels=labels)
+        repeat_batch = batch
+        if self.tasks is not None:
+            task_numbers = self.tasks.draw(batch.mask_seeds)
+            masked = masked._replace(inputs=add_task_ids(masked.inputs, task_numbers))
+            batch, repeat_batch = keep_task(batch, task_numbers), hide_other_texts(batch, task_numbers)
         predictions = network(masked.inputs).logits
         if not mlm:
             nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.next_sentence_labels)  # b
@@ -98,7 +111,7 @@ class PretrainingLoss:
             mean_masked = self.masking.rate * (~batch.unmaskable).sum(1)  # b
             total = total + nsp * (mean_masked * nsp_losses).sum()
         if repeats:
-            total = total + repeats * sum_repeat_losses(predictions.repeat_logits, batch, self.masking.rate)
+            total = total + repeats * sum_repeat_losses(predictions.repeat_logits, repeat_batch, self.masking.rate)
         return Loss(total, num_targets, carried)
 
 

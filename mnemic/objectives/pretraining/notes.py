@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mnemic.data.corpora.word_keys import number_words
 from mnemic.encode.embeddings import Notes
-from mnemic.memory.notes import average_around_words, start_notes, update_notes
+from mnemic.memory.notes import NoteSums, average_around_words, start_notes, sum_notes, update_notes
 from mnemic.models import WindowBatch
 from mnemic.models.contract import unwrap_network
 from mnemic.objectives.contract import CarriedState, Loss
@@ -20,6 +20,8 @@ from mnemic.recipe import ConfigError, build
 
 MASKED: Mapping[str, Any] = {"kind": "masked"}
 NOTES = "notes"  # the name of the carried table
+# Carried from part to part of a batch: sums of notes so far, and the number of these parts.
+TOTALS, COUNTS, PARTS = "notes.totals", "notes.counts", "notes.parts"
 
 
 class NotesLoss:
@@ -29,7 +31,8 @@ class NotesLoss:
     around its occurrences, ``reach`` tokens to either side, by ``rate`` (γ). The embeddings of its
     tokens become (1 - λ) (token + position) + λ note, with λ the ``share``. Notes are carried from
     step to step, without a gradient; a finished network knows nothing of them. ``objective`` is
-    that of the masks. Which words are rare says ``data.rare_words``.
+    that of the masks. Which words are rare says ``data.rare_words``. The ``shards`` of a batch all
+    read the notes of the step before; the last one changes them.
 
     Where we differ: a word with a masked token gets no note, which would tell it; and each note is
     divided by the number of its states, fewer at the ends of a sequence.
@@ -45,6 +48,7 @@ class NotesLoss:
         reach: int = 16,
         objective: Mapping[str, Any] = MASKED,
         network: nn.Module | None = None,
+        shards: int = 1,
     ) -> None:
         if not (0 <= share <= 1 and 0 <= rate <= 1) or reach < 0:
             raise ConfigError(
@@ -52,7 +56,7 @@ class NotesLoss:
             )
         if network is not None and not getattr(network.encode, "takes_notes", False):
             raise ConfigError("notes are mixed into the embeddings of an encoder of kind 'transformer'")
-        self.share, self.rate, self.reach = share, rate, reach
+        self.share, self.rate, self.reach, self.num_shards = share, rate, reach, shards
         self.masked = build({"masked": PretrainingLoss}, objective, network=network)
         self.seed = int(torch.randint(2**31, ()))  # of the notes at the start
 
@@ -68,7 +72,16 @@ class NotesLoss:
         assert reader.states is not None
         means = average_around_words(reader.states.detach(), batch.mask, batch.word_starts, self.reach)
         rows = batch.note_rows.masked_fill(~batch.word_starts, -1)  # one note per word
-        return loss._replace(carried={NOTES: update_notes(table, means, rows, self.rate)})
+        return loss._replace(carried=self.take_notes(table, sum_notes(means, rows, len(table)), carried or {}))
+
+    def take_notes(self, table: Tensor, sums: NoteSums, carried: CarriedState) -> CarriedState:
+        """Return the state for the next part of the batch, or for the next step."""
+        num_parts = 1
+        if PARTS in carried:
+            sums, num_parts = sums.plus(NoteSums(carried[TOTALS], carried[COUNTS])), int(carried[PARTS]) + 1
+        if num_parts < self.num_shards:
+            return {NOTES: table, TOTALS: sums.totals, COUNTS: sums.counts, PARTS: torch.tensor(num_parts)}
+        return {NOTES: update_notes(table, sums, self.rate)}
 
 
 class NoteReader:

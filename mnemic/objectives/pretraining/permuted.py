@@ -25,10 +25,10 @@ NUM_UNIFORMS = 3  # per token: lengths of spans, what is before them, the order
 class AskedSpans:
     """Choose spans of 1 to ``max_span`` tokens, each among ``context`` times as many others.
 
-    A length has a probability proportional to its inverse. So 1 of ``context`` + 1 tokens is asked,
-    the 1/K of Yang et al. 2019, section 2.3; lengths are those of the authors' code. Where we
-    differ from it: spans are of tokens and not of whole words, and no further tokens are asked to
-    reach the same number in each text.
+    A length has a probability proportional to its inverse, and a span's others are rounded down. So
+    1 of ``context`` + 1 tokens is asked, the 1/K of Yang et al. 2019, section 2.3; lengths are
+    those of the authors' code. Where we differ from it: spans are of tokens and not of whole words,
+    and no further tokens are asked to reach the same number in each text.
     """
 
     context: float = 6.0
@@ -43,7 +43,7 @@ class AskedSpans:
     def __call__(self, uniforms: Tensor) -> Tensor:
         """Choose tokens by uniform numbers, 2 b n → b n."""
         num_tokens = uniforms.shape[-1]
-        num_spans = floor(num_tokens / (1 + self.context)) + 1
+        num_spans = floor(num_tokens / (1 + floor(self.context))) + 1  # enough for the shortest ones
         length_uniforms, start_uniforms = uniforms[..., :num_spans]  # b s
         weights = 1 / torch.arange(1, self.max_span + 1, device=uniforms.device)
         bounds = (weights.cumsum(0) / weights.sum())[:-1]

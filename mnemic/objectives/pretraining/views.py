@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mnemic.models import IGNORE, WindowBatch
-from mnemic.objectives.uniforms import make_uniforms
+from mnemic.objectives.uniforms import draw_choices
 from mnemic.recipe import ConfigError, join_words
 
 VIEW_KEY = 0x756E696C6D  # so that views are independent of masks
@@ -46,9 +46,7 @@ class SequenceViews:
     def __init__(self, shares: Mapping[str, float], network: Any = None) -> None:
         if unknown := [name for name in shares if name not in VIEWS]:
             raise ConfigError(f"objective.views has no {unknown[0]!r}; it has {join_words(VIEWS)}")
-        values = list(shares.values())
-        if not all(isinstance(share, int | float) and share >= 0 for share in values) or not sum(values):
-            raise ConfigError(f"objective.views are shares from 0 on, one of them above 0, not {dict(shares)}")
+        check_positive_shares("views", shares)
         if network is not None and network.encode.segments != NUM_SEGMENTS:
             raise ConfigError(
                 f"objective.views tells views by {NUM_SEGMENTS} segments: set "
@@ -58,9 +56,7 @@ class SequenceViews:
 
     def draw(self, seeds: Tensor) -> Tensor:
         """Draw the number of a view for each sequence by its seed, b."""
-        bounds = (self.shares.cumsum(0) / self.shares.sum())[:-1].to(seeds.device)
-        uniforms = make_uniforms(seeds ^ VIEW_KEY, 1, 1)[0, :, 0].double()
-        return torch.bucketize(uniforms, bounds, right=True)
+        return draw_choices(seeds ^ VIEW_KEY, self.shares)
 
     def apply(self, inputs: WindowBatch, view_numbers: Tensor) -> WindowBatch:
         """Replace the mask of inputs, b n n, and the segments, by those of views."""
@@ -72,6 +68,13 @@ class SequenceViews:
         mask = visible[view_numbers, texts] & inputs.mask.unsqueeze(1) & inputs.mask.unsqueeze(2)
         table = torch.tensor([view.segments for view in VIEWS.values()], device=row.device)
         return inputs._replace(mask=mask, segment_ids=table[view_numbers].gather(1, inputs.segment_ids))
+
+
+def check_positive_shares(option: str, shares: Mapping[str, float]) -> None:
+    """Raise an error unless shares are numbers from 0 on, not all 0."""
+    values = list(shares.values())
+    if not all(isinstance(share, int | float) and share >= 0 for share in values) or not sum(values):
+        raise ConfigError(f"objective.{option} are shares from 0 on, one of them above 0, not {dict(shares)}")
 
 
 def keep_both_ways(labels: Tensor, view_numbers: Tensor) -> Tensor:

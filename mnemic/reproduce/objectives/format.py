@@ -4,10 +4,12 @@ Headers with ``>`` in front are those of numbers.
 """
 
 from collections.abc import Mapping, Sequence
+from math import exp
 from typing import Any
 
 from mnemic.recipe import join_words
 from mnemic.reproduce.objectives.report import GLUE
+from mnemic.reproduce.objectives.rows import BASELINE, BATCHES
 
 DASH = "–"
 TITLES = {"tokens": "equal tokens", "seconds": "equal seconds"}
@@ -74,6 +76,18 @@ def format_pairs(result: Mapping[str, Any], budget: str) -> tuple[list[str], Lin
             values = [f"{metrics[name]:.1f}" if name in metrics else DASH for name in ("next sentence", "order")]
             lines.append([row["title"], *values])
     return ["objective", ">next sentence, accuracy", ">order, accuracy"], lines
+
+
+def format_batches(result: Mapping[str, Any], budget: str) -> tuple[list[str], Lines]:
+    """Format rows that compare batches: sizes, steps, rates and perplexity of masked tokens."""
+    rows = [row for row in result["rows"] if row["name"] == BASELINE or row.get("group") == BATCHES]
+    lines = []
+    for row in rows:
+        network = row["budgets"].get(budget, {})
+        if "metrics" in network:
+            cells = [f"{row.get('batch', 1)}", f"{network['step']:,}", f"{row.get('rate', 1.0):g}"]
+            lines.append([row["title"], *cells, f"{exp(network['metrics']['loss']):.1f}"])
+    return ["objective", ">batch, times", ">steps", ">rate, times", ">perplexity"], lines if len(lines) > 1 else []
 
 
 def format_reasons(result: Mapping[str, Any]) -> list[str]:

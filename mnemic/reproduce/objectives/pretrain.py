@@ -99,13 +99,24 @@ class Pretraining(NamedTuple):
         batch = self.recipe["train"]["batch"]
         return float(batch) * measure_mean_length(self.root / self.row.sequences)
 
+    @property
+    def token_steps(self) -> int:
+        """The steps of the budget of tokens."""
+        return self.row.count_steps(self.scale.token_steps)
+
+    @property
+    def save_steps(self) -> int:
+        """The steps between checkpoints."""
+        return self.row.count_steps(self.scale.save_steps)
+
     def has_reached(self, budget: str, step: int, seconds: float) -> bool:
         """Whether a step is at a budget, or beyond it."""
-        return step >= self.scale.token_steps if budget == "tokens" else seconds >= self.scale.seconds
+        return step >= self.token_steps if budget == "tokens" else seconds >= self.scale.seconds
 
     def is_checked(self, step: int) -> bool:
         """Whether the clock is read after a step."""
-        return step % CLOCK_STEPS == 0 or step % self.scale.save_steps == 0
+        clock_steps = self.row.count_steps(CLOCK_STEPS)
+        return step % clock_steps == 0 or step % self.save_steps == 0 or step == self.token_steps
 
 
 def pretrain(work: Pretraining, snapshots: Mapping[str, Path]) -> Iterator[StepReport | Snapshot]:
@@ -148,7 +159,7 @@ def time_steps(
             step = report.step
             if work.is_checked(step) or step - clock.first_step == WARMUP_STEPS:
                 seconds = clock.read(step)
-            if step % work.scale.save_steps == 0:
+            if step % work.save_steps == 0:
                 clock.save(step)
             yield report, seconds
     finally:

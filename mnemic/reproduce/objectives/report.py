@@ -68,7 +68,8 @@ def describe_row(
         else:
             budgets[budget] = {"reason": f"failed: {failures[name]}" if name in failures else UNFINISHED}
     about = {"name": row.name, "title": row.title, "recipe": row.recipe, "sets": list(row.sets), "loss": row.loss}
-    return about | {"format": row.format, "words": row.words, "budgets": budgets}
+    about |= {"format": row.format, "words": row.words, "group": row.group, "batch": row.batch}
+    return about | {"rate": row.rate, "budgets": budgets}
 
 
 def describe_network(name: str, table: ObjectivesTable, lines: Lines, failures: Mapping[str, str]) -> dict[str, Any]:

@@ -263,7 +263,7 @@ def train_network(
                 message = f"{line['cell']}: loss {report.metrics['loss']:.3f} after {report.seconds:.0f} s"
                 yield progress._replace(fraction=min(fractions.values()), message=message)
             else:
-                fraction = min(report.step / work.scale.token_steps, 1.0)
+                fraction = min(report.step / work.token_steps, 1.0)
                 yield progress._replace(fraction=fraction, detail=f"step {report.step}")
     except (ConfigError, torch.OutOfMemoryError) as error:
         cells = [{"cell": f"{row.name}-{budget}", **common, "failed": str(error)} for budget in missing]

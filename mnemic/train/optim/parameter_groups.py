@@ -41,10 +41,14 @@ def find_layer(name: str) -> int | None:
 
     >>> find_layer("encode.embeddings.tokens"), find_layer("encode.stack.blocks.3.feed.widen.bias")
     (0, 4)
+    >>> find_layer("encode.directions.1.0.layers.weight")  # the first layer, from right to left
+    1
     """
     first, *path = name.split(".")
     if first != "encode":
         return None
+    if path[0] == "directions":
+        path = path[2:]
     number = next((int(key) for key in path if key.isdecimal()), None)
     return 0 if number is None and "embeddings" in path else None if number is None else number + 1
 
