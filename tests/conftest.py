@@ -1,7 +1,8 @@
 """Fixtures of all tests: one thread, a fixed seed, trained runs, and a server."""
 
+import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -13,6 +14,18 @@ from postgres_server import server
 
 os.environ["XDG_CONFIG_HOME"] = os.path.join(os.sep, "nowhere")  # no settings of the user who runs the tests
 os.environ.pop("COLUMNS", None)  # tables are as wide as in a pipe, in every terminal
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the garbage collector the modules and tests: walking them takes longer than many tests do."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)
