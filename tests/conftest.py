@@ -11,14 +11,16 @@ import torch
 from learn_runs import finish, small
 from long_runs import MEMORIES, run_of, write_texts
 from postgres_server import server
+from shared_folders import copy_shared, share_folders
 
 os.environ["XDG_CONFIG_HOME"] = os.path.join(os.sep, "nowhere")  # no settings of the user who runs the tests
+share_folders()  # before the workers start
 os.environ.pop("COLUMNS", None)  # tables are as wide as in a pipe, in every terminal
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Spare the garbage collector the modules and tests: walking them takes longer than many tests do."""
+    """Spare the garbage collector what lasts: walking all modules and tests takes a second."""
     gc.disable()
     try:
         return (yield)
@@ -39,10 +41,10 @@ def steady() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished() -> Path:
     """Train an uninterrupted run; do not change it."""
     torch.set_num_threads(1)
-    return finish(small(), tmp_path_factory.mktemp("finished") / "run")
+    return copy_shared("finished", lambda folder: finish(small(), folder / "run")) / "run"
 
 
 @pytest.fixture(scope="session", params=list(MEMORIES))
