@@ -260,7 +260,8 @@ LOAD = "from mnemic.store.retrieve.models import import_torch; import_torch()"  
 
 
 @pytest.mark.parametrize(
-    ("code", "policy", "sleeps"), [(ASK, None, True), (LOAD, "active", False), (f"import torch; {LOAD}", None, False)]
+    ("code", "policy", "sleeps"),
+    [(ASK, None, True), (f"{LOAD}; import torch", "active", False), (f"import torch; {LOAD}", None, False)],
 )
 def test_threads_of_torch_sleep_while_they_wait(memory: Memory, code: str, policy: str | None, sleeps: bool) -> None:
     """Unless the program says how they wait, or has loaded torch before."""
