@@ -16,6 +16,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	&& echo $$python && break; done)
 
 export OMP_NUM_THREADS ?= 1
+# What one process has compiled, the next one loads: the tests start hundreds.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test browser chromium check slow docs wheel lock clean
 .DEFAULT_GOAL := help

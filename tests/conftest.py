@@ -1,7 +1,8 @@
 """Fixtures of all tests: one thread, a fixed seed, trained runs, and a server."""
 
+import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -10,9 +11,23 @@ import torch
 from learn_runs import finish, small
 from long_runs import MEMORIES, run_of, write_texts
 from postgres_server import server
+from shared_folders import copy_shared, share_folders
 
 os.environ["XDG_CONFIG_HOME"] = os.path.join(os.sep, "nowhere")  # no settings of the user who runs the tests
+share_folders()  # before the workers start
 os.environ.pop("COLUMNS", None)  # tables are as wide as in a pipe, in every terminal
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the garbage collector what lasts: walking all modules and tests takes a second."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -20,16 +35,16 @@ def steady() -> Iterator[None]:
     """Use one thread, seed the global generator with 0, and restore it."""
     torch.set_num_threads(1)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)  # torch.manual_seed keeps a stack trace for each GPU to come
         yield
     torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished() -> Path:
     """Train an uninterrupted run; do not change it."""
     torch.set_num_threads(1)
-    return finish(small(), tmp_path_factory.mktemp("finished") / "run")
+    return copy_shared("finished", lambda folder: finish(small(), folder / "run")) / "run"
 
 
 @pytest.fixture(scope="session", params=list(MEMORIES))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
@@ -40,16 +41,19 @@ class Import(NamedTuple):
 
 
 FILES = sorted(ROOT.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+PICKLING = {"pickle", "cPickle", "dill", "joblib", "shelve", "marshal", "cloudpickle", "torch.save", "torch.load"}
 
 
-def walk(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+def walk(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
     """Yield all nodes, and whether each is in a function or only for type checkers."""
-    for child in ast.iter_child_nodes(node):
-        typing = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
-        later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or typing
-        yield child, inside or later
-        yield from walk(child, inside or later)
+    stack = [(tree, False)]
+    while stack:
+        node, inside = stack.pop()
+        for child in ast.iter_child_nodes(node):
+            typing = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+            later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or typing
+            yield child, inside or later
+            stack.append((child, inside or later))
 
 
 def imports_of(path: Path, tree: ast.AST) -> Iterator[Import]:
@@ -63,7 +67,30 @@ def imports_of(path: Path, tree: ast.AST) -> Iterator[Import]:
                 yield Import(path, node.lineno, f"{node.module}.{name.name}", inside)
 
 
-IMPORTS = [imported for path, tree in TREES.items() for imported in imports_of(path, tree)]
+def pickling_in(path: Path, tree: ast.AST) -> Iterator[str]:
+    """Yield what writes or reads pickles: imports of such modules, torch.save and torch.load."""
+    for imported in imports_of(path, tree):
+        if {imported.module, imported.module.split(".")[0]} & PICKLING:
+            yield imported.description
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in {"save", "load"} and ast.unparse(node) in PICKLING:
+            yield f"{path.relative_to(ROOT.parent)}:{node.lineno} uses {ast.unparse(node)}"
+
+
+@cache
+def read_package() -> tuple[list[Import], list[str]]:
+    """Read every file once: all imports, and all that pickles."""
+    imports, pickling = list[Import](), list[str]()
+    for path in FILES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imports += imports_of(path, tree)
+        pickling += pickling_in(path, tree)
+    return imports, pickling
+
+
+@pytest.fixture(name="imports")
+def imports_of_package() -> list[Import]:
+    return read_package()[0]
 
 
 def room_of_file(path: Path) -> str | None:
@@ -83,49 +110,49 @@ def test_every_file_lies_in_a_room() -> None:
     assert not unknown, "add the layer to ROOMS and to DESIGN"
 
 
-def test_imports_point_down() -> None:
+def test_imports_point_down(imports: list[Import]) -> None:
     """The package's ``__init__`` is below all layers: it imports names on use."""
     upward = []
-    for imported in IMPORTS:
+    for imported in imports:
         room, imported_room = room_of_file(imported.path), room_of_module(imported.module)
         if imported_room is None or room == imported_room:
             continue
         if room is None:
             if not imported.inside:
-                upward.append(imported.place)
+                upward.append(imported.description)
         elif ROOMS.index(imported_room) < ROOMS.index(room):
-            upward.append(imported.place)
+            upward.append(imported.description)
     assert upward == []
 
 
-def test_the_walk_sees_an_arrow_back() -> None:
+def test_the_walk_sees_an_arrow_back(imports: list[Import]) -> None:
     """The test above needs all imports to be found."""
     text = "import mnemic.train\ndef f():\n  from mnemic.predict import x\n  from mnemic import cli"
-    imports = [(imported.module, imported.inside) for imported in imports_of(ROOT / "data" / "x.py", ast.parse(text))]
-    assert imports == [("mnemic.train", False), ("mnemic.predict.x", True), ("mnemic.cli", True)]
-    assert [room_of_module(module) for module, _ in imports] == ["train", "predict", "cli"]
+    seen = [(imported.module, imported.inside) for imported in imports_of(ROOT / "data" / "x.py", ast.parse(text))]
+    assert seen == [("mnemic.train", False), ("mnemic.predict.x", True), ("mnemic.cli", True)]
+    assert [room_of_module(module) for module, _ in seen] == ["train", "predict", "cli"]
     assert room_of_module("mnemic.__version__") is None
     assert room_of_module("torch.nn") is None
-    assert len(IMPORTS) > 200
+    assert len(imports) > 200
 
 
-def test_only_commands_know_a_screen() -> None:
+def test_only_commands_know_a_screen(imports: list[Import]) -> None:
     assert not [
-        imported.place
-        for imported in IMPORTS
+        imported.description
+        for imported in imports
         if imported.module.split(".")[0] in SCREEN and room_of_file(imported.path) != "cli"
     ]
 
 
-def test_what_is_not_needed_at_import_is_imported_on_use() -> None:
+def test_what_is_not_needed_at_import_is_imported_on_use(imports: list[Import]) -> None:
     """Only the front doors import more than the standard library and ALLOWED at the top.
 
     GPU kernels are separate files, imported only if there is a GPU.
     """
     standard = set(sys.stdlib_module_names) | {"mnemic"} | ALLOWED
     assert not [
-        imported.place
-        for imported in IMPORTS
+        imported.description
+        for imported in imports
         if room_of_file(imported.path) not in FRONT_DOORS
         and imported.path not in KERNELS
         and not imported.inside
@@ -133,38 +160,35 @@ def test_what_is_not_needed_at_import_is_imported_on_use() -> None:
     ]
 
 
-def test_commands_import_the_server_on_use() -> None:
+def test_commands_import_the_server_on_use(imports: list[Import]) -> None:
     """The command line works without `mnemic[mcp]` and `mnemic[web]`; the API needs both."""
     servers = {"mcp", "web"}
-    imports = [imported for imported in IMPORTS if room_of_module(imported.module) in servers]
-    outside = [imported for imported in imports if room_of_file(imported.path) not in servers]
+    of_servers = [imported for imported in imports if room_of_module(imported.module) in servers]
+    outside = [imported for imported in of_servers if room_of_file(imported.path) not in servers]
     assert outside
     assert all(imported.inside for imported in outside)
 
 
-def test_sentencex_is_imported_only_where_it_is_used() -> None:
-    imports = [imported for imported in IMPORTS if imported.module.split(".")[0] == "sentencex"]
-    assert imports
-    assert not [imported.place for imported in imports if not imported.inside]
+def test_sentencex_is_imported_only_where_it_is_used(imports: list[Import]) -> None:
+    of_sentencex = [imported for imported in imports if imported.module.split(".")[0] == "sentencex"]
+    assert of_sentencex
+    assert not [imported.description for imported in of_sentencex if not imported.inside]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_is_pickled(path: Path) -> None:
-    pickling = {"pickle", "cPickle", "dill", "joblib", "shelve", "marshal", "cloudpickle"}
-    assert not [
-        imported.place for imported in imports_of(path, TREES[path]) if imported.module.split(".")[0] in pickling
-    ]
-    for node, _ in walk(TREES[path]):
-        if isinstance(node, ast.Attribute):
-            assert ast.unparse(node) not in {"torch.save", "torch.load"}, f"{path}:{node.lineno}"
-        if isinstance(node, ast.ImportFrom) and node.module == "torch":
-            assert not {name.name for name in node.names} & {"save", "load"}, path
+def test_nothing_is_pickled() -> None:
+    assert read_package()[1] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_holds_one_idea(path: Path) -> None:
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= MAX_LINES, f"{lines} lines: split the idea, not the text"
+def test_the_walk_sees_pickles() -> None:
+    text = "import pickle\ndef f(x):\n  from torch import load\n  torch.save(x)\n  x.torch.load()\n  np.load(x)"
+    seen = [line.partition(" ")[2] for line in pickling_in(ROOT / "data" / "x.py", ast.parse(text))]
+    assert seen == ["imports pickle", "imports torch.load", "uses torch.save"]
+
+
+def test_a_file_holds_one_idea() -> None:
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    long = [f"{path.relative_to(ROOT)}: {count} lines" for path, count in lines.items() if count > MAX_LINES]
+    assert not long, "split the idea, not the text"
 
 
 def test_a_folder_can_be_overlooked() -> None:
@@ -172,14 +196,14 @@ def test_a_folder_can_be_overlooked() -> None:
     assert not {folder: count for folder, count in counts.items() if count > MAX_FILES}
 
 
-def test_no_module_leads_back_to_itself() -> None:
+def test_no_module_leads_back_to_itself(imports: list[Import]) -> None:
     """Imports inside functions, or only for type checkers, count as well.
 
     The package's ``__init__`` names everything and is excluded.
     """
     names = {module_name(path): path for path in FILES}
     graph: dict[str, set[str]] = {name: set() for name in names}
-    for imported in IMPORTS:
+    for imported in imports:
         module, parent = module_name(imported.path), imported.module.rpartition(".")[0]
         target = imported.module if imported.module in names else parent
         if target in names and target not in (module, "mnemic") and module != "mnemic":

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import cache
 from inspect import Parameter, signature
 from typing import Annotated, Any, get_args
 
@@ -22,8 +23,7 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 
 def run(argv: list[str]) -> int:
     """Run a command and return its exit code; raise ValueError for wrong options."""
-    group: Any = typer.main.get_command(build_app())
-    hide_flag_types(group, typer.Context(group, **SETTINGS))
+    group = build_commands()
     if COMPLETION_VARIABLE in os.environ:
         group.main(argv, prog_name="mnemic")  # prints the completions and exits
     try:
@@ -34,6 +34,14 @@ def run(argv: list[str]) -> int:
     except UsageError as error:
         path = error.ctx.command_path if error.ctx else "mnemic"
         raise ValueError(f"{error.format_message()} (see: {path} --help)") from None
+
+
+@cache
+def build_commands() -> Any:
+    """Build the parsers of all commands, once per process."""
+    group: Any = typer.main.get_command(build_app())
+    hide_flag_types(group, typer.Context(group, **SETTINGS))
+    return group
 
 
 def hide_flag_types(command: Any, context: typer.Context) -> None:

@@ -14,10 +14,10 @@ NAMES = list(COMMANDS)
 HEAVY = ("torch", "numpy", "matplotlib", "tokenizers", "safetensors")
 PROBE = """
 import sys, time
-began = time.perf_counter()
+began = time.process_time()
 from mnemic.cli.main import main
 main(sys.argv[1:])
-print(time.perf_counter() - began, *sorted(sys.modules), file=sys.stderr)
+print(time.process_time() - began, *sorted(sys.modules), file=sys.stderr)
 """
 
 

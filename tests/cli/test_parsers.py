@@ -45,6 +45,7 @@ def parse_line(monkeypatch: pytest.MonkeyPatch, run_parser: Any, line: str) -> d
     with monkeypatch.context() as patch:
         patch.setattr(plain_parser, "COMMANDS", recorders)
         patch.setattr(typer_app, "PANELS", {"": recorders})
+        patch.setattr(typer_app, "build_commands", typer_app.build_commands.__wrapped__)  # not those built before
         assert run_parser(line.split()) == 0
     return values
 

@@ -1,6 +1,5 @@
 """Run the command line in tests, in this process or in a new one."""
 
-import atexit
 import io
 import json
 import os
@@ -8,11 +7,11 @@ import shutil
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any, NamedTuple
 from unittest.mock import patch
+
+from shared_folders import copy_shared
 
 from mnemic.cli.main import main
 
@@ -58,14 +57,14 @@ def sets(*overrides: str) -> list[str]:
     return [word for override in overrides for word in ("--set", override)]
 
 
-@cache
 def model() -> Path:
     """Train a model of bAbI's task 1, once for all tests; return its run."""
-    folder = Path(mkdtemp(prefix="mnemic-test-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return copy_shared("model", train_model) / "run"
+
+
+def train_model(folder: Path) -> None:
     result = run("train", "memn2n", *sets(*TINY, *QUICK), "--out", folder / "run", "--device", "cpu")
     assert result.code == 0, result.err
-    return folder / "run"
 
 
 def copy_of_model(folder: Path) -> Path:

@@ -1,13 +1,9 @@
 """Train small networks that read a text into a memory, once for all tests."""
 
-import atexit
-import shutil
-from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
-import torch
 from app_runs import Result, run
+from shared_folders import copy_shared
 
 from mnemic.recipe import Recipe, load_recipe
 from mnemic.train.run import fit
@@ -33,15 +29,14 @@ def tiny(kind: str, steps: int, *sets: str) -> Recipe:
     return recipe | {"objective": {"kind": "bert-mass", "ctrl": 0.3, "read": 0.1}}
 
 
-@cache
 def run_of(kind: str) -> Path:
     """Train a network on documents of one and two segments; return its run."""
-    folder = Path(mkdtemp(prefix="mnemic-test-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    torch.manual_seed(0)
-    for _ in fit(tiny(kind, 100, "train.save=1000"), folder / "run", device="cpu"):
-        pass
-    return folder / "run"
+
+    def train(folder: Path) -> None:
+        for _ in fit(tiny(kind, 100, "train.save=1000"), folder / "run", device="cpu"):
+            pass
+
+    return copy_shared(f"long-{kind}", train) / "run"
 
 
 BACKGROUND = "the old mill slept all winter . the grey road waited at noon . " * 4

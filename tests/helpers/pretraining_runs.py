@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import text_files
 import torch
+from shared_folders import make_temporary_folder
 
 from mnemic.data.corpora import CorpusFiles
 from mnemic.data.corpora.batches import CorpusBatch, CorpusDataset
@@ -46,7 +46,7 @@ def make_corpus_batch(labels: list[int], length: int = 12) -> CorpusBatch:
 @cache
 def make_texts() -> Path:
     """Write the documents, once for all tests of a process."""
-    return text_files.corpus(Path(mkdtemp(prefix="mnemic-test-")), 300)
+    return text_files.corpus(make_temporary_folder() / "texts", 300)
 
 
 def make_sequences(sequence_format: Mapping[str, Any], words: str) -> Path:

@@ -1,13 +1,11 @@
 """Train one small network per text task, for all tests."""
 
-import atexit
-import shutil
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import text_files
+from shared_folders import copy_shared
 
 from mnemic.predict.model import Model, load
 from mnemic.recipe import Recipe, load_recipe
@@ -40,14 +38,14 @@ def files(kind: str, folder: Path) -> Path:
     return getattr(text_files, "pairs" if kind == "numbers" else kind)(folder, **more)
 
 
-@cache
 def run_of(kind: str) -> Path:
     """Train a network; its run is in the folder of its data."""
-    folder = Path(mkdtemp(prefix="mnemic-test-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for _ in fit(tiny(kind, files(kind, folder)), folder / "run", device="cpu"):
-        pass
-    return folder / "run"
+
+    def train(folder: Path) -> None:
+        for _ in fit(tiny(kind, files(kind, folder)), folder / "run", device="cpu"):
+            pass
+
+    return copy_shared(f"text-{kind}", train) / "run"
 
 
 @cache

@@ -19,7 +19,7 @@ FUSED = [f"model.{module}.recurrent.fused=true" for module in ("fuse", "ask")]
 
 def test_a_tiny_dmn_plus_learns_one_supporting_fact() -> None:
     data = 'data={kind="generated", tasks=[1], count=1000}'
-    overrides = ["train.epochs=8", "train.batch=32", "train.rate=0.003", "model.width=24"]
+    overrides = ["train.epochs=6", "train.batch=32", "train.rate=0.003", "model.width=24"]
     recipe = load_recipe("dmn-plus", [data, *overrides, *FUSED])
     stories: Any = load_data(recipe)
     assert compute_task_errors(trained(recipe, stories, 0), stories.test)[1] < 10
@@ -30,7 +30,7 @@ def test_a_tiny_dmn_is_taught_which_sentence_to_read() -> None:
     data = 'data={kind="generated", tasks=[2], count=1000, sentences=12}'
     overrides = ["train.rate=0.003", "model.width=32", "model.memory.passes=2", "phases=[{}]"]
     overrides += ["train.batch=32", "train.buckets=1", 'train.schedule={kind="constant"}']
-    overrides += ["train.epochs=4", "train.keep=last", "train.patience=0"]
+    overrides += ["train.epochs=3", "train.keep=last", "train.patience=0"]
     recipe = load_recipe("dmn", [data, *overrides, *FUSED])
     stories: Any = load_data(recipe)
     hits = {}

@@ -110,7 +110,7 @@ def test_many_runs_have_the_losses_and_reads_of_each(name: str) -> None:
 
 @pytest.mark.parametrize("task", [1, 2])
 def test_a_tiny_memnn_learns_facts_and_answers(task: int) -> None:
-    overrides = ["train.epochs=8", "train.schedule.every=4", "model.width=20", "train.rate=0.02"]
+    overrides = ["train.epochs=6", "train.schedule.every=3", "model.width=20", "train.rate=0.02"]
     recipe = recipe_of("memnn-am-ng-nl", task, [*overrides, "model.encode.most=1"], count=1000)
     data = load_data(recipe)
     networks = create_networks(recipe, data, [0])

@@ -223,7 +223,7 @@ def test_a_cache_learns_what_no_segment_holds(memory_length: int) -> None:
     network: Any = build_model(make_spec(depth=1, memory_length=memory_length), {"vocab": VOCAB, "max_length": LENGTH})
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     generator = torch.Generator().manual_seed(0)
-    for _ in range(150):
+    for _ in range(100):
         inputs = make_documents(*[2] * 64)
         words = torch.randint(3, VOCAB, (64, 1, LENGTH), generator=generator).expand(-1, 2, -1)
         hidden = torch.tensor([[False] * LENGTH, [False, True, False, False]]).expand(64, -1, -1)

@@ -1,16 +1,14 @@
 """Classes, tags and spans of long texts: windows in order, with a carried memory."""
 
-import atexit
-import shutil
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import far_files
 import pytest
 import torch
 from app_runs import run
+from shared_folders import make_temporary_folder
 from torch import Tensor
 
 from mnemic.data.text_tasks.batches import list_windows
@@ -175,8 +173,7 @@ def tiny_recipe(head: str, folder: Path, *overrides: str) -> Recipe:
 
 @cache
 def run_of(head: str) -> Path:
-    folder = Path(mkdtemp(prefix="mnemic-test-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = make_temporary_folder()
     getattr(far_files, head)(folder)
     for _ in fit(tiny_recipe(head, folder), folder / "run", device="cpu"):
         pass

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 from shutil import copytree
+from typing import NamedTuple
 
 import pytest
 from table_runs import SHORT, TASKS, stories, table_of, trained
@@ -10,7 +11,7 @@ from table_runs import SHORT, TASKS, stories, table_of, trained
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.recipe import ConfigError
-from mnemic.reproduce.babi_table import LapTimer, build_result, load_runs, train_missing_runs
+from mnemic.reproduce.babi_table import BabiTable, LapTimer, build_result, load_runs, train_missing_runs
 from mnemic.train.run import fit, load_data
 
 __all__ = ["stories"]  # a fixture
@@ -86,17 +87,32 @@ def test_lanes_change_nothing_but_the_order(stories: Path, tmp_path: Path) -> No
         assert {**row, "seconds": 0} == {**load_runs(in_turn)[name], "seconds": 0}
 
 
-@pytest.mark.parametrize("sets", [SHORT, [*SHORT, "train.keep=best", "train.validate=1"]])
-@pytest.mark.parametrize("at_once", [1, 2])
+class FinishedTable(NamedTuple):
+    """A table of two lanes, so that two groups are half trained at once, and its runs."""
+
+    table: BabiTable
+    folder: Path
+    num_steps: int
+
+
+KEEP_BEST = [*SHORT, "train.keep=best", "train.validate=1"]
+
+
+@pytest.fixture(scope="module", params=[(SHORT, 1), (SHORT, 2), (KEEP_BEST, 1), (KEEP_BEST, 2)])
+def finished_table(
+    stories: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> FinishedTable:
+    sets, at_once = request.param
+    table, folder = table_of(stories, joint=True, sets=sets, at_once=at_once, lanes=2), tmp_path_factory.mktemp("whole")
+    return FinishedTable(table, folder, trained(table, folder))
+
+
 @pytest.mark.parametrize("after", [1, 4, 8, 10])
 def test_a_table_stopped_in_the_middle_of_a_run_goes_on_there(
-    stories: Path, tmp_path: Path, sets: list[str], at_once: int, after: int
+    finished_table: FinishedTable, tmp_path: Path, after: int
 ) -> None:
-    """Stopped in either phase of either group; two lanes, so that two groups are half trained."""
-    settings = {"sets": sets, "at_once": at_once, "lanes": 2}
-    table = table_of(stories, joint=True, **settings)
-    complete, stopped = tmp_path / "whole", tmp_path / "stopped"
-    steps = trained(table, complete)
+    """Stopped in either phase of either group."""
+    (table, complete, steps), stopped = finished_table, tmp_path / "stopped"
     steps_of_table = train_missing_runs(table, stopped)
     for _ in range(min(after, steps - 1)):
         next(steps_of_table)

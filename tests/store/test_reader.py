@@ -250,23 +250,26 @@ def test_a_cold_start_loads_what_it_needs(memory: Memory) -> None:
 
 POLICY = """
 import os, sys
-{before}
-from mnemic import Memory
-Memory(sys.argv[1]).ask("Who wrote Dracula?")
+{code}
 assert os.environ.get("OMP_WAIT_POLICY") == {policy!r}, "the environment was changed"
 """
 
 
+ASK = 'from mnemic import Memory; Memory(sys.argv[1]).ask("Who wrote Dracula?")'
+LOAD = "from mnemic.store.retrieve.models import import_torch; import_torch()"  # as it does
+
+
 @pytest.mark.parametrize(
-    ("before", "policy", "sleeps"), [("", None, True), ("", "active", False), ("import torch", None, False)]
+    ("code", "policy", "sleeps"),
+    [(ASK, None, True), (f"{LOAD}; import torch", "active", False), (f"import torch; {LOAD}", None, False)],
 )
-def test_threads_of_torch_sleep_while_they_wait(memory: Memory, before: str, policy: str | None, sleeps: bool) -> None:
+def test_threads_of_torch_sleep_while_they_wait(memory: Memory, code: str, policy: str | None, sleeps: bool) -> None:
     """Unless the program says how they wait, or has loaded torch before."""
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     environment |= {"OMP_DISPLAY_ENV": "verbose"} | ({"OMP_WAIT_POLICY": policy} if policy else {})
-    code = POLICY.format(before=before, policy=policy)
+    program = POLICY.format(code=code, policy=policy)
     done = subprocess.run(
-        [sys.executable, "-c", code, str(memory.path)], capture_output=True, text=True, check=False, env=environment
+        [sys.executable, "-c", program, str(memory.path)], capture_output=True, text=True, check=False, env=environment
     )
     assert done.returncode == 0, done.stderr
     spins = re.findall(r"GOMP_SPINCOUNT\s*=\s*'(\w+)'", done.stderr)

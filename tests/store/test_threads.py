@@ -22,7 +22,7 @@ from mnemic.text.documents import Passage, Sentence
 
 __all__ = ["folder", "memory"]  # fixtures
 
-THREADS = 16
+THREADS = 8
 
 
 def run_at_once(work: Callable[[int], None]) -> None:

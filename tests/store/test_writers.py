@@ -44,12 +44,12 @@ def folder(path: Path, count: int) -> Path:
 
 def test_processes_that_remember_at_once(tmp_path: Path, new_address: NewAddress) -> None:
     """They meet at everything there is: at making the memory, at files, at notes."""
-    address, shared = new_address(), folder(tmp_path / "shared", 150)
+    address, shared = new_address(), folder(tmp_path / "shared", 80)
     large = "".join(f"Person {n} lives in house {n * 7}.\n\n" for n in range(3000))
     (shared / "large.txt").write_text(large, encoding="utf-8")
     writers = []
     for name in ("ann", "bob", "eve"):
-        words = [sys.executable, "-c", WRITER, address, shared, folder(tmp_path / name, 30), name]
+        words = [sys.executable, "-c", WRITER, address, shared, folder(tmp_path / name, 20), name]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         writers.append(subprocess.Popen([str(word) for word in words], text=True, **pipes))
     for writer in writers:
@@ -61,11 +61,11 @@ def test_processes_that_remember_at_once(tmp_path: Path, new_address: NewAddress
         writer.stdin.flush()
     for writer in writers:
         out, err = writer.communicate(timeout=60)
-        assert (writer.returncode, out) == (0, "181\n"), err
+        assert (writer.returncode, out) == (0, "101\n"), err
     with Memory(address, reader=None) as memory:
         assert memory.check() == CheckReport()
         documents = memory.memories(retired=True)
-        assert len(documents) == len({document.digest for document in documents}) == 151 + 3 * 30 + 20 + 3 * 20
+        assert len(documents) == len({document.digest for document in documents}) == 81 + 3 * 20 + 20 + 3 * 20
         assert sorted(record.path for record in memory.store.list_file_records()) == sorted(
             str(path) for path in tmp_path.rglob("*.txt")
         )

@@ -1,11 +1,8 @@
 """Runs of contrastive learning: what is learned, saved, resumed, embedded and mined."""
 
-import atexit
 import json
-import shutil
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -13,6 +10,7 @@ import text_files
 import torch
 from learn_runs import TINY_READER, finish, stop_after, weights_in
 from safetensors.torch import load_file
+from shared_folders import make_temporary_folder
 from torch import nn
 
 from mnemic.checkpoint.folder import weights_of
@@ -50,8 +48,7 @@ def tiny(name: str, folder: Path, *sets: str) -> Recipe:
 @cache
 def run() -> Path:
     """Train on questions and answers that share no word."""
-    folder = Path(mkdtemp(prefix="mnemic-test-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = make_temporary_folder()
     sets = ("train.epochs=14", "data.test_file=test", "model.respond.projection=16")
     return finish(tiny("dpr", text_files.matches(folder), *sets), folder / "run", device="cpu")
 

@@ -2,7 +2,6 @@
 
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pytest
 import torch
@@ -10,6 +9,7 @@ from app_runs import run
 from learn_runs import finish
 from pretraining_runs import load_tiny_recipe, make_texts
 from seq2seq_files import write_parallel, write_questions
+from shared_folders import make_temporary_folder
 
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
@@ -29,7 +29,7 @@ CORPUS = ["data.length=32", "data.validation=0.1", *SENTINELS, "train.log=60", "
 @cache
 def make_sequences() -> Path:
     """Make the sequences with sentinels, once for all tests of a process."""
-    folder = Path(mkdtemp(prefix="mnemic-test-")) / "sequences"
+    folder = make_temporary_folder() / "sequences"
     options = [f"data.folder={make_texts()}", f"data.cache={folder}", *CORPUS]
     build(DATASETS, load_recipe("bart-pretrain", options)["data"]).load()
     return folder
@@ -37,7 +37,7 @@ def make_sequences() -> Path:
 
 @cache
 def pretrain(name: str) -> Path:
-    folder = Path(mkdtemp(prefix="mnemic-test-")) / "run"
+    folder = make_temporary_folder() / "run"
     return finish(load_recipe(name, [*SMALL, *CORPUS, f"data.folder={make_sequences()}"]), folder, device="cpu")
 
 

@@ -11,13 +11,14 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 import text_files
 import torch
 from app_runs import run as command
+from pretraining_runs import make_texts
+from shared_folders import make_temporary_folder
 from test_readme import ROOT, blocks
 from torch import Tensor
 
@@ -39,13 +40,8 @@ TINY += ["train.batch=16", "train.rate=0.004", "train.matmul=float32", "train.lo
 TINY += ["train.epochs=1000"]
 
 
-@cache
-def texts() -> Path:
-    return text_files.corpus(Path(mkdtemp(prefix="mnemic-test-")), 300)
-
-
 def tiny(name: str, *sets: str) -> Recipe:
-    return load_recipe(name, [*TINY, f"data.folder={texts()}", *sets])
+    return load_recipe(name, [*TINY, f"data.folder={make_texts()}", *sets])
 
 
 def finish(recipe: Recipe, folder: Path) -> list[dict[str, Any]]:
@@ -56,7 +52,7 @@ def finish(recipe: Recipe, folder: Path) -> list[dict[str, Any]]:
 @cache
 def pretrained() -> Path:
     """Train a run with both objectives, once for all tests."""
-    folder = Path(mkdtemp(prefix="mnemic-test-")) / "run"
+    folder = make_temporary_folder() / "run"
     finish(tiny("bert-pretrain-pairs", "train.steps=60", "train.log=30"), folder)
     return folder
 
@@ -150,7 +146,7 @@ def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
     start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     arguments = ["-m", "mnemic", "train", "bert-pretrain-pairs", "--out", str(tmp_path / "two"), "--json"]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    process = run_python([*start, *arguments, "--device", "cpu", "--data", str(texts()), *options], env=env)
+    process = run_python([*start, *arguments, "--device", "cpu", "--data", str(make_texts()), *options], env=env)
     assert process.returncode == 0, process.stderr[-2000:]
     assert json.loads(process.stdout)["steps"] == 6  # only one process prints
     assert process.stderr.count("step 3 of 6") == process.stderr.count("step 6 of 6") == 1
@@ -213,7 +209,7 @@ def test_a_pretrained_model_embeds_and_says_what_it_cannot() -> None:
 def test_the_command_line_makes_sequences_and_trains_on_them(tmp_path: Path) -> None:
     options = [option for text in TINY for option in ("--set", text)]
     sequences_folder = tmp_path / "kept"
-    result = command("data", "sequences", "bert-pretrain", "--data", texts(), "--out", sequences_folder, *options)
+    result = command("data", "sequences", "bert-pretrain", "--data", make_texts(), "--out", sequences_folder, *options)
     assert result.code == 0, result.err
     assert "sequences" in result.out
     assert "pieces" in result.out
@@ -223,7 +219,7 @@ def test_the_command_line_makes_sequences_and_trains_on_them(tmp_path: Path) -> 
     assert "mnemic export" in training.out
     evaluation = command("evaluate", tmp_path / "run", "--split", "validation", "--json").json
     assert set(evaluation["figures"]) == {"accuracy", "loss"}
-    wrong = command("data", "sequences", "memn2n", "--data", texts(), "--out", tmp_path / "no")
+    wrong = command("data", "sequences", "memn2n", "--data", make_texts(), "--out", tmp_path / "no")
     assert (wrong.code, "does not train on a corpus" in wrong.err) == (2, True)
 
 

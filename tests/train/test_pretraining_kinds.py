@@ -4,7 +4,6 @@ import json
 from functools import cache, partial
 from pathlib import Path
 from random import Random
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -12,6 +11,8 @@ import text_files
 import torch
 from app_runs import run as command
 from learn_runs import finish as train_to_end
+from pretraining_runs import make_texts
+from shared_folders import make_temporary_folder
 from torch import Tensor
 
 import mnemic
@@ -53,11 +54,6 @@ STAGES = ("dawn", "noon", "dusk", "night")
 
 
 @cache
-def texts() -> Path:
-    return text_files.corpus(Path(mkdtemp(prefix="mnemic-test-")), 300)
-
-
-@cache
 def ordered_texts() -> Path:
     """Write documents whose sentences have one order: dawn, noon, dusk, night."""
     rng, rows = Random(0), []
@@ -65,13 +61,13 @@ def ordered_texts() -> Path:
         name = rng.choice(text_files.NAMES)
         sentences = [f"{name} {rng.choice(['ran', 'sat', 'ate'])} at {stage}." for stage in STAGES]
         rows.append(json.dumps({"text": " ".join(sentences)}))
-    folder = Path(mkdtemp(prefix="mnemic-test-"))
+    folder = make_temporary_folder() / "ordered"
     text_files.write(folder / "corpus.jsonl", rows)
     return folder
 
 
 def tiny(name: str, *sets: str, folder: Path | None = None) -> Recipe:
-    return load_recipe(name, [*TINY, f"data.folder={folder or texts()}", *sets])
+    return load_recipe(name, [*TINY, f"data.folder={folder or make_texts()}", *sets])
 
 
 def finish(recipe: Recipe, folder: Path) -> list[dict[str, Any]]:
@@ -95,7 +91,7 @@ def unigram(recipe: Recipe) -> float:
 @cache
 def electra() -> Path:
     """Train an ELECTRA, once for all tests."""
-    folder = Path(mkdtemp(prefix="mnemic-test-")) / "run"
+    folder = make_temporary_folder() / "run"
     finish(tiny("electra-pretrain", *ELECTRA, "train.steps=70", "train.log=70", "train.rate=0.006"), folder)
     return folder
 
@@ -254,7 +250,7 @@ def test_a_spanbert_is_read_by_transformers_and_back(tmp_path: Path) -> None:
         expected = theirs(ids, token_type_ids=segments).logits.flatten(0, 1)
         read_back = load_masked_model(tmp_path / "spanbert")[0].eval()(WindowBatch(ids, mask, segments, mask)).logits
     torch.testing.assert_close(read_back.masked_logits, expected, atol=1e-4, rtol=0)
-    sets = [*TINY, f"data.folder={texts()}", "train.steps=1", "train.validate=0", "train.rate=1e-12"]
+    sets = [*TINY, f"data.folder={make_texts()}", "train.steps=1", "train.validate=0", "train.rate=1e-12"]
     change = partial(start_recipe_from, folder=tmp_path / "spanbert")
     finish(load_recipe("span-pretrain", [text for text in sets if "tokenizer" not in text], change=change),
            tmp_path / "again")  # fmt: skip

@@ -1,18 +1,16 @@
 """The reader: training of retrieval and answers, calibration, and 8-bit weights."""
 
-import atexit
 import json
-import shutil
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 import text_files
 import torch
 from safetensors.torch import load_file
+from shared_folders import make_temporary_folder
 
 from mnemic.checkpoint.folder import save_checkpoint, weights_of
 from mnemic.checkpoint.quantize import dequantize_weights, quantize_weights
@@ -60,8 +58,7 @@ def tiny(folder: Path, *sets: str) -> Recipe:
 
 @cache
 def run() -> Path:
-    folder = Path(mkdtemp(prefix="mnemic-test-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = make_temporary_folder()
     for _ in fit(tiny(folder), folder / "run", device="cpu"):
         pass
     return folder / "run"
