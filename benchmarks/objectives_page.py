@@ -4,18 +4,19 @@
 
 `mnemic table objectives … --out DIR` measures; copy its DIR/table.json to docs/results/objectives.
 A table of the page is between `<!-- objectives: PART -->` and `<!-- end -->`, where PART is
-`tokens`, `seconds`, `pairs`, `reasons` or `source`; the text around it is free.
+`tokens`, `seconds`, `pairs`, `reasons`, `source` or `batches`; the text around it is free.
+`batches` is of the tables batches-*.json there, of `--rows mlm,batches`, one for each rate.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attention_page import NOT_MEASURED, format_markdown
 
-from mnemic.reproduce.objectives.format import format_budget, format_pairs, format_reasons, list_budgets
+from mnemic.reproduce.objectives.format import format_batches, format_budget, format_pairs, format_reasons, list_budgets
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "explain" / "objectives.md"
@@ -59,12 +60,47 @@ def format_source(table: Mapping[str, Any]) -> Iterator[str]:
     yield f"```text\n{table['command']}\n```"
 
 
+def format_batch_sizes(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Format larger batches at several rates, a column each, and the commands."""
+    if not tables:
+        yield NOT_MEASURED
+        return
+    columns = [format_batches(table, "tokens")[1] for table in tables]
+    headers = ["optimizer", ">batch, times", ">steps", ">rate, times"]
+    headers += [f">perplexity, rate {read_rate(table)}" for table in tables]
+    lines = [[*first[:4], *(line[4] for line in (first, *others))] for first, *others in zip(*columns, strict=True)]
+    yield from format_markdown(headers, lines)
+    seconds, settings = sum(table["seconds"] for table in tables), tables[0]["settings"]
+    yield ""
+    yield (
+        f"Width {settings['width']}, {settings['depth']} layers, {settings['vocab']:,} words, {settings['tokens']:,} "
+        f"tokens, {settings['batch_tokens']} of them a step at batch 1. {tables[0]['hardware']}, "
+        f"{seconds / 60:.0f} minutes of training:"
+    )
+    yield ""
+    commands = "\n".join(table["command"] for table in tables)
+    yield f"```text\n{commands}\n```"
+
+
+def read_rate(table: Mapping[str, Any]) -> str:
+    """Read the rate of a table's smallest batches."""
+    settings = [text.partition("=") for text in table["settings"]["pretraining"]]
+    return next(value for name, _, value in settings if name == "train.rate")
+
+
+def load_batch_tables() -> list[Any]:
+    """Load the tables of larger batches, by rate."""
+    paths = sorted(TABLE.parent.glob("batches-*.json"))
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
 PARTS: dict[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "tokens": lambda table: format_rows(table, "tokens"),
     "seconds": lambda table: format_rows(table, "seconds"),
     "pairs": lambda table: format_markdown(*format_pairs(table, list_budgets(table)[0])),
     "reasons": lambda table: (f"- {line}" for line in format_reasons(table)),
     "source": format_source,
+    "batches": lambda table: format_batch_sizes(load_batch_tables()),
 }
 
 

@@ -55,6 +55,26 @@ def compute_replaced_token_metrics(network: nn.Module, corpus: CorpusDataset) ->
 
 
 @torch.no_grad()
+def compute_restored_token_metrics(network: nn.Module, corpus: CorpusDataset) -> dict[str, float]:
+    """Compute accuracy and loss on the words behind tokens that a generator replaced.
+
+    Masks and samples are always the same; what a network may copy does not count.
+    """
+    sums = torch.zeros(3, dtype=torch.float64, device=corpus.device)
+    with evaluating(network):
+        for batch in iterate_batches(corpus):
+            masked = mask_batch(batch, TokenMasking())
+            with autocast(corpus):
+                logits = network(make_inputs(batch, masked)._replace(asked=masked.inputs.answer_mask)).logits
+            words = logits.replaced_logits.word_logits
+            loss, num_targets = cross_entropy(words.float(), masked.targets)
+            num_correct = (words.argmax(-1) == masked.targets).sum()
+            sums += torch.stack([loss, num_targets, num_correct]).double()
+    total_loss, total_targets, total_correct = sums.tolist()
+    return {"accuracy": 100 * total_correct / max(total_targets, 1), "loss": total_loss / max(total_targets, 1)}
+
+
+@torch.no_grad()
 def compute_next_token_metrics(network: nn.Module, corpus: CorpusDataset) -> dict[str, float]:
     """Compute perplexity, accuracy and loss on the next tokens of sequences."""
     return sum_next_token_losses(network, corpus, shift_tokens)

@@ -27,6 +27,7 @@ from mnemic.evaluate.pretraining_metrics import (
     compute_denoising_metrics,
     compute_next_token_metrics,
     compute_replaced_token_metrics,
+    compute_restored_token_metrics,
 )
 from mnemic.evaluate.ranking_metrics import summarize_ranks
 from mnemic.evaluate.share_counts import count_shares
@@ -266,6 +267,7 @@ CORPUS_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "masked": compute_masked_token_metrics,
     "next-token": compute_next_token_metrics,
     "replaced": compute_replaced_token_metrics,
+    "restored": compute_restored_token_metrics,
 }
 # By the name that a response to masked tokens has for its corruption.
 CORRUPTIONS: dict[str, Callable[[Any], MaskedBatch]] = {

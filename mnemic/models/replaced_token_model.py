@@ -27,6 +27,7 @@ class CorruptedBatch(NamedTuple):
     windows: WindowBatch  # ``answer_mask`` holds the masked positions in the flattened batch, m
     uniforms: Tensor  # m
     detects: bool = True  # False: the generator alone is run
+    asked: Tensor | None = None  # m, positions that the discriminator is asked about; None: all real tokens
 
 
 class ReplacedTokenLogits(NamedTuple):
@@ -35,7 +36,7 @@ class ReplacedTokenLogits(NamedTuple):
     masked_logits: Tensor  # m v, of the generator
     samples: Tensor  # m, ids that the generator drew at the masked positions
     tokens: Tensor  # b n, with the samples in place
-    replaced_logits: Tensor | None  # b n, of the discriminator: was the token replaced?
+    replaced_logits: Any  # of the discriminator: b n, was the token replaced? Or what its response scores
     baseline_logits: Tensor | None  # m: will the discriminator be right? For adversarial training
 
 
@@ -103,7 +104,8 @@ class ReplacedTokenModel(TextModel):
         windows = make_dummy_windows(sizes["max_length"])
         positions = torch.arange(windows.tokens.numel())
         masked = windows._replace(answer_mask=positions)
-        return CorruptedBatch(masked, torch.zeros(windows.tokens.numel()))
+        asked = self.respond.dummy_inputs(windows.tokens).get("answer_mask")
+        return CorruptedBatch(masked, torch.zeros(windows.tokens.numel()), asked=asked)
 
     def forward(self, inputs: Any) -> TextOutput:
         """Replace the masked tokens by samples of the generator, then detect them."""
@@ -115,7 +117,8 @@ class ReplacedTokenModel(TextModel):
         tokens = replace_tokens(windows.tokens, windows.answer_mask, samples)
         states, replaced_logits = masked_logits, None
         if inputs.detects:
-            output = super().forward(windows._replace(tokens=tokens, answer_mask=windows.mask))
+            asked = windows.mask if inputs.asked is None else inputs.asked
+            output = super().forward(windows._replace(tokens=tokens, answer_mask=asked))
             states, replaced_logits = output.states, output.logits
         logits = ReplacedTokenLogits(masked_logits, samples, tokens, replaced_logits, baseline_logits)
         return TextOutput(logits, states)

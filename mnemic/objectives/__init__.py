@@ -28,6 +28,7 @@ from mnemic.objectives.pretraining.next_subword import NextSubwordLoss
 from mnemic.objectives.pretraining.notes import NotesLoss
 from mnemic.objectives.pretraining.permuted import PermutedLoss
 from mnemic.objectives.pretraining.replaced import ReplacedTokenLoss
+from mnemic.objectives.pretraining.restored import RestoredTokenLoss
 from mnemic.objectives.ranking import RankingLoss
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss
@@ -58,6 +59,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "permuted": PermutedLoss,
     "ranking": RankingLoss,
     "replaced": ReplacedTokenLoss,
+    "restored": RestoredTokenLoss,
     "retrieve-and-read": RetrieveAndReadLoss,
     "sampled-captions": SampledCaptionLoss,
     "segment-next-token": NextWordLoss,

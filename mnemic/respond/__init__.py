@@ -13,6 +13,7 @@ from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining.masked import PretrainingHeads
 from mnemic.respond.pretraining.permuted import PermutedHead
 from mnemic.respond.pretraining.replaced import ReplacedTokenHead
+from mnemic.respond.pretraining.restored import RestoredTokenHead
 from mnemic.respond.quote import QuoteResponse
 from mnemic.respond.relation import RelationHead
 from mnemic.respond.sequence import SequenceDecoder
@@ -43,6 +44,7 @@ RESPONSES: dict[str, type[Any]] = {
     "quote": QuoteResponse,
     "relation": RelationHead,
     "replaced": ReplacedTokenHead,
+    "restored": RestoredTokenHead,
     "seq2seq": SequenceDecoder,
     "words": MultiWordHead,
     "multi-task": MultiTaskHeads,

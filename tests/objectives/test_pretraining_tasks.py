@@ -72,7 +72,11 @@ def test_tasks_are_packed_to_a_fixed_size(monkeypatch: pytest.MonkeyPatch) -> No
     """As on a GPU, whose batches are one row without padding."""
     network, batch = make_network(), make_corpus_batch([1, 0, 1])
     tasks = torch.arange(3).unsqueeze(1).expand_as(batch.tokens)
-    expected = network.encode(batch.tokens, batch.mask, segments=batch.segments, task_ids=tasks)
+    padded = batch.mask.unsqueeze(1) & batch.mask.unsqueeze(2)  # b n n, which is not packed
+    expected = network.encode(batch.tokens, padded, segments=batch.segments, task_ids=tasks)
+    torch.testing.assert_close(
+        network.encode(batch.tokens, batch.mask, segments=batch.segments, task_ids=tasks), expected
+    )
     monkeypatch.setattr(transformer, "has_varlen_kernel", lambda device, dropout: True)
     packed = network.encode(batch.tokens, batch.mask, segments=batch.segments, task_ids=tasks, max_tokens=33)
     torch.testing.assert_close(packed, expected)

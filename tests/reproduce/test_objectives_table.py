@@ -211,7 +211,9 @@ def test_rows_of_a_group_are_chosen_together() -> None:
     batches = {name for name, row in load_rows().items() if row.group == "batches"}
     assert len(batches) == 5
     assert {*select_rows(["mlm", "batches"])} == {"mlm", *batches}
-    assert {*select_rows([])} == {*load_rows()} - batches
+    groups = {row.group for row in load_rows().values()}
+    assert groups == {"objectives", "batches", "replaced"}
+    assert {*select_rows([])} == {name for name, row in load_rows().items() if row.group == "objectives"}
 
 
 def test_batches_are_compared_by_perplexity() -> None:

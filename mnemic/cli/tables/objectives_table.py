@@ -18,7 +18,7 @@ DATA_HELP = "Folder of sequences of the format sentences, packed or not, or of t
 GLUE_HELP = "Folder of GLUE: SST-2, MRPC, RTE, STS-B and CoLA, each with train.tsv and dev.tsv."
 SQUAD_HELP = "Folder of SQuAD: train….json and dev….json, also .gz."
 SCALE_HELP = "small: one CPU core, no SQuAD; full: a GPU."
-ROWS_HELP = "Objectives, separated by commas, such as mlm,electra; batches: those of larger batches."
+ROWS_HELP = "Objectives or groups, separated by commas, such as mlm,electra; groups: batches, replaced."
 TASKS_HELP = "Of sst2, mrpc, rte, stsb, cola and squad, separated by commas."
 BUDGETS_HELP = "Of tokens and seconds, separated by commas."
 SETS_HELP = "Change a key of the scale, such as seconds=60 or tasks.sst2.seeds=1; may be repeated."

@@ -64,6 +64,8 @@ class ReplacedTokenLoss:
         if self.weights["mlm"]:
             losses["mlm"] = cross_entropy(output.masked_logits.float(), masked.targets)[0]
         if output.replaced_logits is not None:
+            if not isinstance(output.replaced_logits, Tensor):
+                raise ConfigError("objective.kind 'replaced' needs a network that detects: model.respond.kind=replaced")
             token_losses = replaced_token_losses(output.replaced_logits, output.tokens != batch.tokens)  # b n
             if self.weights["replaced"]:
                 losses["replaced"] = self.sum_token_losses(token_losses, batch, masked)
@@ -80,9 +82,14 @@ class ReplacedTokenLoss:
         if not self.detects_all:
             at_masked = gather_flat(token_losses, masked.inputs.answer_mask)
             return at_masked.masked_fill(masked.targets == IGNORE, 0).sum()
-        num_real, num_maskable = batch.mask.sum(1), (~batch.unmaskable).sum(1)  # b
-        weights = self.masking.rate * num_maskable / num_real.clamp(min=1)
-        return (weights.unsqueeze(1) * token_losses.masked_fill(~batch.mask, 0)).sum()
+        weights = weigh_rows(batch, self.masking.rate).unsqueeze(1)
+        return (weights * token_losses.masked_fill(~batch.mask, 0)).sum()
+
+
+def weigh_rows(batch: Any, rate: float) -> Tensor:
+    """Weigh the tokens of each row by its expected share of masked tokens: b."""
+    num_real, num_maskable = batch.mask.sum(1), (~batch.unmaskable).sum(1)  # b
+    return rate * num_maskable / num_real.clamp(min=1)
 
 
 def make_inputs(batch: Any, masked: MaskedBatch, *, detects: bool = True) -> CorruptedBatch:
