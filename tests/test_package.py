@@ -124,14 +124,18 @@ def test_the_wheel_works_in_an_empty_environment(installed: Path, tmp_path: Path
     assert [evidence["text"] for evidence in answer["evidence"]] == STORY.splitlines()
     shipped = ("story", "ask", "--model", "entnet-babi", *question_command[4:])
     assert json.loads(run(installed / "mnemic", *shipped, folder=tmp_path))["answer"] == "bathroom"
+    pages = Path(module_path.strip()).parent / "docs"
+    names = {page.relative_to(pages) for page in pages.rglob("*.md")}
+    assert names == {page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")}
+    for name in names - {Path("index.md")}:  # a slow test of the demonstration is about all of them
+        (pages / name).unlink()
     demo = json.loads(run(installed / "mnemic", "demo", "--json", folder=tmp_path))
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    assert demo["remembered"]["files"] == {"new": len(pages)}  # as in a clone
+    assert demo["remembered"]["files"] == {"new": 2}  # that page, and the README of the wheel's metadata
     assert all(answer["right"] for answer in demo["answers"])
 
 
 def test_importing_costs_little_beyond_torch(tmp_path: Path) -> None:
-    """Measure processor time, best of three: the machine may be busy."""
+    """Measure processor time, up to three times: the machine may be busy."""
     program = """
 import time, torch
 began = time.process_time()
@@ -140,7 +144,7 @@ for name in mnemic.__all__:
     getattr(mnemic, name)
 print(time.process_time() - began)
 """
-    assert min(float(python(program, tmp_path)) for _ in range(3)) < ALLOWED
+    assert any(float(python(program, tmp_path)) < ALLOWED for _ in range(3))
 
 
 @pytest.mark.parametrize(
