@@ -60,13 +60,14 @@ class EncoderDecoder(TransformerEncoder):
         max_tokens: int = 0,
         order: FactorizationOrder | None = None,
         notes: Notes | None = None,
+        task_ids: Tensor | None = None,
     ) -> Tensor:
         """Read tokens b n twice → b n d, zeros at padding.
 
         ``mask`` is b n, with padding last, or a ``PackedMask``; the rest is as in
         ``TransformerEncoder``, but for what other kinds are for.
         """
-        is_plain = context is None and order is None and notes is None
+        is_plain = context is None and order is None and notes is None and task_ids is None
         if not is_plain or (isinstance(mask, Tensor) and mask.dim() != 2):
             raise ConfigError("an encoder-decoder takes tokens and a mask b n alone: use the kind 'transformer'")
         states = super().forward(tokens, mask, segments=segments, positions=positions, max_tokens=max_tokens)

@@ -80,7 +80,8 @@ class PretrainingLoss:
         self.masking = build(MASKINGS, masking)
         self.views = SequenceViews(views, network) if views else None
         self.tasks = SequenceTasks(tasks, self.weights, network) if tasks else None
-        if not tasks and network is not None and getattr(network.encode, "num_tasks", 0):
+        num_tasks: int = 0 if network is None else getattr(network.encode, "num_tasks", 0)
+        if num_tasks and not tasks:
             raise ConfigError(
                 "model.encode.embeddings.tasks are vectors that no sequence has: set objective.tasks, or leave them out"
             )

@@ -67,7 +67,13 @@ def describe_row(
             budgets[budget] = describe_network(name, table, lines, failures)
         else:
             budgets[budget] = {"reason": f"failed: {failures[name]}" if name in failures else UNFINISHED}
-    about = {"name": row.name, "title": row.title, "recipe": row.recipe, "sets": list(row.sets), "loss": row.loss}
+    about: dict[str, Any] = {
+        "name": row.name,
+        "title": row.title,
+        "recipe": row.recipe,
+        "sets": list(row.sets),
+        "loss": row.loss,
+    }
     about |= {"format": row.format, "words": row.words, "group": row.group, "batch": row.batch}
     return about | {"rate": row.rate, "budgets": budgets}
 
