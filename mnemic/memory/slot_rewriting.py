@@ -97,11 +97,12 @@ class SlotRewritingMemory(AppendMemory):
             tensor.unsqueeze(1).expand(*question.shape[:2], *tensor.shape[1:]) for tensor in (slots, state.mask)
         )
         rows = self.dropout(torch.cat([slots, question.unsqueeze(2)], 2))  # b m r d
-        visible = find_visible_slots(mask)
+        sight = find_sight(mask, rows.dtype)
+        penalty = self.step.distance_penalty(sight)
         running, found = torch.ones_like(question[..., 0]), torch.zeros_like(question)
         scores, weights, shares = [], [], []
         for number in range(self.num_steps):
-            rows, score, weight = self.step(rows, visible)
+            rows, score, weight = self.step(rows, sight, penalty)
             output = self.norm_found(rows[:, :, -1])
             share = running * self.stop_probability(output, is_last=number == self.num_steps - 1)  # b m
             found = found + share.unsqueeze(-1) * output
@@ -122,26 +123,38 @@ class SlotRewritingMemory(AppendMemory):
         return self.stop(output).squeeze(-1).sigmoid()
 
 
-class VisibleSlots(NamedTuple):
-    """The slots that each row may look at, for all steps alike."""
+class Sight(NamedTuple):
+    """Where rows do not look, and how far away slots are: the same for all steps."""
 
-    behind: Tensor  # b m 1 r s; all of them for the question
-    ahead: Tensor  # b m 1 r s; likewise
-    around: Tensor  # b m 1 r s, all but the row itself
+    not_behind: Tensor  # b m 1 r s; to the question, all slots are behind
+    not_ahead: Tensor  # b m 1 r s; and all of them are ahead
+    not_around: Tensor  # b m 1 r s; the row itself
     log_distance: Tensor  # b m 1 r s, in filled slots
+    nearer_behind: Tensor  # s s, 1 where the first slot is nearer than the second to a row after both
+    nearer_ahead: Tensor  # s s, likewise to a row before both
+
+    def of_question(self) -> "Sight":
+        """Return what the question sees, the last row."""
+        return Sight(*(tensor[..., -1:, :] for tensor in self[:4]), *self[4:])
 
 
-def find_visible_slots(mask: Tensor) -> VisibleSlots:
-    """Find what rows may look at, from the mask of the slots (b m s)."""
-    slots = torch.arange(mask.shape[-1], device=mask.device)
-    rows = torch.arange(mask.shape[-1] + 1, device=mask.device).unsqueeze(1)  # r 1
-    is_behind, is_ahead = slots < rows, (slots > rows) | (rows == mask.shape[-1])
-    filled = mask[:, :, None, None]  # b m 1 1 s
-    positions = nn.functional.pad(mask.long().cumsum(-1), (1, 0))[:, :, None]  # b m 1 r, slots before each row
-    distance = (positions.unsqueeze(-1) - positions[..., :-1].unsqueeze(-2)).abs()  # b m 1 r s
-    return VisibleSlots(
-        is_behind & filled, is_ahead & filled, (is_behind | is_ahead) & filled, distance.log1p()
-    )  # fmt: skip
+def find_sight(mask: Tensor, dtype: torch.dtype) -> Sight:
+    """Find what rows see of slots, from the mask of the slots (b m s)."""
+    num_slots = mask.shape[-1]
+    slots = torch.arange(num_slots, device=mask.device)
+    rows = torch.arange(num_slots + 1, device=mask.device).unsqueeze(1)  # r 1
+    is_behind, is_ahead = slots < rows, (slots > rows) | (rows == num_slots)
+    free = ~mask[:, :, None, None]  # b m 1 1 s
+    positions = nn.functional.pad(mask.long().cumsum(-1), (1, 0))[:, :, None]  # b m 1 r, filled slots before
+    distance = (positions.unsqueeze(-1) - positions[..., :-1].unsqueeze(-2)).abs()
+    return Sight(
+        free | ~is_behind,
+        free | ~is_ahead,
+        free | ~(is_behind | is_ahead),
+        distance.to(dtype).log1p(),
+        (slots.unsqueeze(1) > slots).to(dtype),
+        (slots.unsqueeze(1) < slots).to(dtype),
+    )
 
 
 class RewritingStep(nn.Module):
@@ -153,7 +166,8 @@ class RewritingStep(nn.Module):
         num_all = heads // 2  # heads that read all matches
         self.num_behind, self.num_ahead = (heads - num_all + 1) // 2, (heads - num_all) // 2
         self.norm_read, self.norm_feed = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.ask, self.keys, self.values, self.join = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.project = nn.Linear(width, 3 * width, bias=False)  # to queries, keys and values
+        self.join = nn.Linear(width, width, bias=False)
         self.nearest_bias = nn.Parameter(torch.full((heads - num_all, 1, 1), NEAREST_BIAS))
         # Behind and ahead: a score is less by the softplus of a slope times the log of a distance.
         self.slopes = nn.Parameter(torch.linspace(-2, 2, 2 * num_all).view(2, num_all, 1, 1)) if num_all else None
@@ -162,20 +176,22 @@ class RewritingStep(nn.Module):
         self.narrow = nn.Linear(FEED_FACTOR * width, width)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, rows: Tensor, visible: VisibleSlots) -> tuple[Tensor, Tensor, Tensor]:
+    def distance_penalty(self, sight: Sight) -> Tensor | None:
+        """Compute what is taken off the scores of heads that read all matches: b m h r s."""
+        if self.slopes is None:
+            return None
+        behind, ahead = nn.functional.softplus(self.slopes)  # h 1 1
+        return torch.where(sight.not_behind, ahead, behind) * sight.log_distance
+
+    def forward(self, rows: Tensor, sight: Sight, penalty: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Rewrite rows (b m r d); return them, and the question's scores and weights (b m h s)."""
-        context = self.norm_read(rows)
+        if not self.rewrite:
+            sight, penalty = sight.of_question(), None if penalty is None else penalty[..., -1:, :]
         first = 0 if self.rewrite else -1  # row that is rewritten
-        queries, keys, values = (
-            layer(states).unflatten(-1, (self.heads, -1)).transpose(2, 3)  # b m h r c
-            for layer, states in (
-                (self.ask, context[:, :, first:]), (self.keys, context), (self.values, context),
-            )
-        )  # fmt: skip
-        products = (queries @ keys.mT).to(rows.dtype) / sqrt(queries.shape[-1])  # b m h r r
-        scores, weights = self.weigh_slots(
-            products[..., :-1], VisibleSlots(*(tensor[..., first:, :] for tensor in visible))
-        )
+        projections = self.project(self.norm_read(rows)).unflatten(-1, (3, self.heads, -1))  # b m r 3 h c
+        queries, keys, values = projections.permute(3, 0, 1, 4, 2, 5).unbind()  # b m h r c
+        products = (queries[..., first:, :] @ keys.mT).to(rows.dtype) / sqrt(queries.shape[-1])  # b m h r r
+        scores, weights = self.weigh_slots(products[..., :-1], sight, penalty)
         mixed = weights.to(values.dtype) @ values[..., :-1, :]
         if self.question_bias is not None:
             matches = (products[..., :-1, -1] + self.question_bias).sigmoid()  # b m h s
@@ -187,33 +203,29 @@ class RewritingStep(nn.Module):
         rows = rewritten if self.rewrite else torch.cat([rows[:, :, :-1], rewritten], 2)
         return rows, scores[..., -1, :], weights[..., -1, :]
 
-    def weigh_slots(self, products: Tensor, visible: VisibleSlots) -> tuple[Tensor, Tensor]:
+    def weigh_slots(self, products: Tensor, sight: Sight, penalty: Tensor | None) -> tuple[Tensor, Tensor]:
         """Turn products (b m h r s) into scores, masked, and weights; a row's sum is at most 1."""
         num_nearest = self.num_behind + self.num_ahead
-        slots = torch.arange(products.shape[-1], device=products.device)
         logits = products[:, :, :num_nearest] + self.nearest_bias
         groups = [
-            weigh_nearest(logits[:, :, : self.num_behind], visible.behind, slots.unsqueeze(1) > slots),
-            weigh_nearest(logits[:, :, self.num_behind :], visible.ahead, slots.unsqueeze(1) < slots),
+            weigh_nearest(logits[:, :, : self.num_behind], sight.not_behind, sight.nearer_behind),
+            weigh_nearest(logits[:, :, self.num_behind :], sight.not_ahead, sight.nearer_ahead),
         ]
-        if self.slopes is not None:
-            behind, ahead = nn.functional.softplus(self.slopes)  # h 1 1
-            slope = torch.where(visible.behind, behind, ahead)  # b m h r s
-            score = products[:, :, num_nearest:] - slope * visible.log_distance
-            score = score.masked_fill(~visible.around, MASKED_SCORE)
+        if penalty is not None:
+            score = (products[:, :, num_nearest:] - penalty).masked_fill(sight.not_around, MASKED_SCORE)
             with_nothing = nn.functional.pad(score, (0, 1))  # whose score is 0
             groups.append((score, with_nothing.softmax(-1)[..., :-1]))
         scores, weights = (torch.cat(tensors, 2) for tensors in zip(*groups))
         return scores, weights
 
 
-def weigh_nearest(logits: Tensor, visible: Tensor, is_nearer: Tensor) -> tuple[Tensor, Tensor]:
+def weigh_nearest(logits: Tensor, hidden: Tensor, is_nearer: Tensor) -> tuple[Tensor, Tensor]:
     """Weigh slots by the probability that each is the nearest one that matches.
 
-    ``logits`` b m h r s of a match; ``visible`` b m 1 r s. ``is_nearer`` s s: whether the slot of
+    ``logits`` b m h r s of a match; ``hidden`` b m 1 r s. ``is_nearer`` s s is 1 where the slot of
     the first axis is nearer than that of the second. Returns the logits, masked, and the weights.
     """
+    logits = logits.masked_fill(hidden, MASKED_SCORE)
     log_match = nn.functional.logsigmoid(logits)
-    log_no_match = (log_match - logits).masked_fill(~visible, 0.0)
-    log_weights = log_match + log_no_match @ is_nearer.to(logits.dtype)
-    return logits.masked_fill(~visible, MASKED_SCORE), log_weights.masked_fill(~visible, MASKED_SCORE).exp()
+    log_no_match = log_match - logits  # 0 where hidden
+    return logits, (log_match + log_no_match @ is_nearer).exp()

@@ -13,7 +13,7 @@ from torch.func import vmap
 from torch.overrides import TorchFunctionMode
 
 from mnemic.memory import Reading
-from mnemic.memory.slot_rewriting import RewritingStep, SlotRewritingMemory, find_visible_slots
+from mnemic.memory.slot_rewriting import RewritingStep, SlotRewritingMemory, find_sight
 from mnemic.recipe import ConfigError
 
 D, SLOTS = 6, 5
@@ -51,9 +51,10 @@ def normalize(layer: nn.LayerNorm, vector: Vector) -> Vector:
     return [(x - mean) / sqrt(variance + layer.eps) * w + b for x, w, b in zip(vector, weights, biases, strict=True)]
 
 
-def channels_of(vector: Vector, head: int, heads: int) -> Vector:
-    size = len(vector) // heads
-    return vector[head * size : (head + 1) * size]
+def project(step: RewritingStep, row: Vector, part: int, head: int) -> Vector:
+    """Compute a head's query (part 0), key (1) or value (2) of a row."""
+    size = len(row) // step.heads
+    return apply(step.project, row)[part * len(row) + head * size :][:size]
 
 
 def read_nearest(logits: list[float], order: list[int]) -> dict[int, float]:
@@ -74,10 +75,8 @@ def read_all(logits: list[float], slots: list[int]) -> dict[int, float]:
 def reference_weights(step: RewritingStep, rows: list[Vector], row: int, head: int) -> dict[int, float]:
     """Compute what a head of a row reads; the last row is the question."""
     question = len(rows) - 1
-    query = channels_of(apply(step.ask, rows[row]), head, step.heads)
-    products = [
-        dot(query, channels_of(apply(step.keys, slot), head, step.heads)) / sqrt(len(query)) for slot in rows[:-1]
-    ]
+    query = project(step, rows[row], 0, head)
+    products = [dot(query, project(step, slot, 1, head)) / sqrt(len(query)) for slot in rows[:-1]]
     behind = list(range(row))[::-1]
     ahead = list(range(question)) if row == question else list(range(row + 1, question))
     if head < step.num_behind + step.num_ahead:
@@ -102,12 +101,11 @@ def reference_step(step: RewritingStep, rows: list[Vector]) -> tuple[list[Vector
             weights = reference_weights(step, context, row, head)
             if row == question:
                 question_reads.append(weights)
-            values = [channels_of(apply(step.values, state), head, step.heads) for state in context]
+            values = [project(step, state, 2, head) for state in context]
             output = add([0.0] * len(values[0]), *(scale(weight, values[slot]) for slot, weight in weights.items()))
             if row != question:
                 assert step.question_bias is not None
-                query = channels_of(apply(step.ask, context[row]), head, step.heads)
-                key = channels_of(apply(step.keys, context[question]), head, step.heads)
+                query, key = project(step, context[row], 0, head), project(step, context[question], 1, head)
                 match = sigmoid(dot(query, key) / sqrt(len(key)) + step.question_bias[head].item())
                 output = add(output, scale(match, values[question]))
             mixed += output
@@ -201,16 +199,14 @@ def test_steps_share_their_weights() -> None:
 
 
 def test_slots_are_rewritten_by_each_other_unless_that_is_off() -> None:
-    """The first sentence decides what the second one is, or only what is read of it."""
-    states, query = torch.randn(1, 2, D).double(), torch.randn(1, 1, D).double()
-    sentences = states.unsqueeze(2).expand(-1, -1, 2, -1)
+    """The first sentence decides what the second one becomes, or only what is read of it."""
+    mask = torch.ones(1, 1, 2, dtype=torch.bool)
     for rewrite in (True, False):
-        memory = make_memory(rewrite=rewrite, heads=2)
-        rows = torch.cat([memory.norm_sentence(sentences[:, None, :, 0]), memory.norm_question(query)[:, None]], 2)
-        rewritten, _, _ = memory.step(rows, find_visible_slots(torch.ones(1, 1, 2, dtype=torch.bool)))
-        changed = rows.clone()
-        changed[:, :, 0] = torch.randn(D).double()
-        other, _, _ = memory.step(changed, find_visible_slots(torch.ones(1, 1, 2, dtype=torch.bool)))
+        step = make_memory(rewrite=rewrite, heads=2).step
+        sight = find_sight(mask, torch.float64)
+        rows, changed = torch.randn(2, 1, 1, 3, D).double()
+        changed[:, :, 1:] = rows[:, :, 1:]
+        rewritten, other = (step(states, sight, step.distance_penalty(sight))[0] for states in (rows, changed))
         assert torch.equal(other[:, :, 1], rewritten[:, :, 1]) == (not rewrite)
         assert torch.equal(rewritten[:, :, 1], rows[:, :, 1]) == (not rewrite)
         assert not torch.equal(other[:, :, 2], rewritten[:, :, 2])
@@ -219,17 +215,24 @@ def test_slots_are_rewritten_by_each_other_unless_that_is_off() -> None:
 # Nearest matches -------------------------------------------------------------------------------
 
 
+def weigh(step: RewritingStep, products: Tensor) -> Tensor:
+    """Compute the weights (h r s) of products (h r s), with all slots filled."""
+    sight = find_sight(torch.ones(1, 1, products.shape[-1], dtype=torch.bool), products.dtype)
+    with torch.no_grad():
+        return step.weigh_slots(products[None, None], sight, step.distance_penalty(sight))[1][0, 0]
+
+
 def test_of_equal_slots_the_latest_or_the_earliest_is_read() -> None:
     """One head looks back, one ahead; the question has all slots on both sides."""
     step = RewritingStep(8, heads=3, rewrite=True, dropout=0.0)
-    products = torch.full((1, 1, 3, 6, 5), -60.0)
+    products = torch.full((3, 6, 5), -60.0)
     for row, slot in [(5, 1), (5, 3), (4, 1), (4, 3), (2, 1), (2, 3), (0, 3)]:
         products[..., row, slot] = 60.0
-    _, weights = step.weigh_slots(products, find_visible_slots(torch.ones(1, 1, 5, dtype=torch.bool)))
-    behind, ahead = weights[0, 0, 0].round(), weights[0, 0, 1].round()
+    weights = weigh(step, products)
+    behind, ahead = weights[0].round(), weights[1].round()
     assert [row.nonzero().flatten().tolist() for row in behind] == [[], [], [1], [], [3], [3]]
     assert [row.nonzero().flatten().tolist() for row in ahead] == [[3], [], [3], [], [], [1]]
-    all_matches = weights[0, 0, 2, 5]
+    all_matches = weights[2, 5]
     assert all_matches[[1, 3]].min() > 0.05  # none hides another
     assert all_matches.sum().item() == pytest.approx(1)
 
@@ -247,21 +250,20 @@ def test_only_the_order_tells_equal_sentences_apart_at_any_distance() -> None:
     """Sentences that match nothing, between the others, change no nearest match."""
     step = RewritingStep(8, heads=1, rewrite=True, dropout=0.0)
     for gap in (0, 3, 60):
-        products = torch.full((1, 1, 1, gap + 3, gap + 2), -60.0)
-        products[..., -1, 0] = 1.0
-        _, weights = step.weigh_slots(products, find_visible_slots(torch.ones(1, 1, gap + 2, dtype=torch.bool)))
-        assert weights[0, 0, 0, -1, 0].item() == pytest.approx(sigmoid(1.0 + step.nearest_bias.item()))
+        products = torch.full((1, gap + 3, gap + 2), -60.0)
+        products[0, -1, 0] = 1.0
+        assert weigh(step, products)[0, -1, 0].item() == pytest.approx(sigmoid(1.0 + step.nearest_bias.item()))
 
 
-def test_empty_slots_between_sentences_are_no_distance() -> None:
+def test_free_slots_between_sentences_are_no_distance() -> None:
     """Distances count filled slots, however many are free between them."""
     mask = torch.tensor([[[True, False, False, True, True]]])
     filled = mask[0, 0].nonzero().flatten()
-    sparse, dense = find_visible_slots(mask), find_visible_slots(torch.ones(1, 1, 3, dtype=torch.bool))
     rows = torch.cat([filled, torch.tensor([5])])
-    for with_gaps, without in zip(sparse, dense, strict=True):
+    sparse, dense = (find_sight(slots, torch.float64) for slots in (mask, torch.ones(1, 1, 3, dtype=torch.bool)))
+    for with_gaps, without in zip(sparse[:4], dense[:4]):
         torch.testing.assert_close(with_gaps[..., rows, :][..., filled], without)
-    assert not sparse.behind[..., ~mask[0, 0]].any()
+    assert sparse.not_behind[..., ~mask[0, 0]].all()
 
 
 # The stop --------------------------------------------------------------------------------------
