@@ -43,7 +43,12 @@ REPORT_S = 30.0  # between lines of the log
 def pack(args: argparse.Namespace) -> None:
     """Write the stories in pieces."""
     args.carry.mkdir(parents=True, exist_ok=True)
-    write_archive({args.data / name: name for name in SIZES}, args.carry, STORIES, args.piece)
+    folders = {args.data / name: name for name in SIZES if (args.data / name).is_dir()}
+    if not folders:
+        raise FileNotFoundError(
+            f"{args.data} has neither {SIZES[0]} nor {SIZES[1]}; give the folder that contains them"
+        )
+    write_archive(folders, args.carry, STORIES, args.piece)
 
 
 def write_archive(folders: dict[Path, str], target: Path, name: str, piece: float) -> None:
@@ -139,6 +144,7 @@ def wait(args: argparse.Namespace) -> None:
     if (args.out / TABLE).is_dir():
         write_archive({args.out / TABLE: TABLE}, args.results, TABLE, args.piece)
     for name in ("log", "failed"):
+        (args.results / name).unlink(missing_ok=True)
         if (args.out / name).exists():
             text = (args.out / name).read_text(encoding="utf-8")
             (args.results / name).write_text(text, encoding="utf-8")
