@@ -12,6 +12,7 @@ from mnemic.memory.memn2n import MemN2N
 from mnemic.memory.memnn import MemNN
 from mnemic.memory.regions import RegionMemory, SampledRegionMemory
 from mnemic.memory.selective import SelectiveMemory
+from mnemic.memory.slot_rewriting import SlotRewritingMemory
 from mnemic.memory.wmn import WMN
 
 MEMORIES: dict[str, type[Any]] = {
@@ -27,5 +28,6 @@ MEMORIES: dict[str, type[Any]] = {
     "memnn": MemNN,
     "regions": RegionMemory,
     "sampled-regions": SampledRegionMemory,
+    "slot-rewriting": SlotRewritingMemory,
     "wmn": WMN,
 }

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 MASKED_SCORE = -1e30  # the score of a masked slot
 ATTENTION_CAPTION = "How much of each sentence was read at each hop; a column adds up to 1."
 FREE_SLOTS = "(nothing: free slots)"
+UPDATE_GATE_LABEL = "(gate: used share of what was read)"
 
 
 class Written(NamedTuple):
@@ -59,6 +60,7 @@ class Reading(NamedTuple):
     nothing: Tensor | None = None  # b k h m, the score of reading nothing, if a hop may
     gates: Tensor | None = None  # b k m, how much of a hop's output a gate let through
     salience: Tensor | None = None  # b s, learned scores that decide which slots stay
+    steps: Tensor | None = None  # b m, expected number of steps before a learned stop
 
 
 class ReadLabels(NamedTuple):
@@ -67,6 +69,7 @@ class ReadLabels(NamedTuple):
     column: str  # title of a column; {} is the number of the hop
     caption: str  # {item} is what a slot holds
     unread: str = ""  # weight on no sentence; empty: columns do not add up to 1
+    gate: str = UPDATE_GATE_LABEL  # the row of ``Reading.gates``
 
 
 class MemoryModule(nn.Module):

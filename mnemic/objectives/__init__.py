@@ -31,6 +31,7 @@ from mnemic.objectives.pretraining.replaced import ReplacedTokenLoss
 from mnemic.objectives.pretraining.restored import RestoredTokenLoss
 from mnemic.objectives.ranking import RankingLoss
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
+from mnemic.objectives.steps import AnswerAndStepsLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss
 
 OBJECTIVES: dict[str, Callable[..., Any]] = {
@@ -39,6 +40,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answers": AnswersLoss,
     "answer+facts": AnswerAndFactsLoss,
     "answer+gates": AnswerAndGatesLoss,
+    "answer+steps": AnswerAndStepsLoss,
     "bert-mass": BertMassLoss,
     "both-directions": BothDirectionsLoss,
     "captions": CaptionLoss,

@@ -9,13 +9,14 @@ import torch
 from matplotlib import image
 
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress
-from mnemic.cli.render.captions import UPDATE_GATE_LABEL, build_story_rows, compute_unread_weights, format_column_titles
+from mnemic.cli.render.captions import build_story_rows, compute_unread_weights, format_column_titles
 from mnemic.cli.render.console import get_stdout
 from mnemic.cli.render.evidence_table import BLOCKS, evidence_table, format_blocks
 from mnemic.cli.render.plot_story import plot_story
 from mnemic.data.babi.batches import build_tokenizer
 from mnemic.data.babi.format import StoryExample
 from mnemic.memory import MEMORIES, Reading, Written
+from mnemic.memory.contract import UPDATE_GATE_LABEL
 from mnemic.models import ModelOutput
 from mnemic.predict import SentenceEvidence, SlotActivity, StoryAnswer, ask_story
 from mnemic.predict.story import count_hops

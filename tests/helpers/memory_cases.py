@@ -71,6 +71,10 @@ CASES = {
     "memnn, forgets the useless": Case({"kind": "memnn", "forget": {"kind": "useless"}}, 2, heads=2, hard=True),
     "regions": Case({"kind": "regions"}, 1, appends=True),
     "regions, sampled": Case({"kind": "sampled-regions"}, 1, appends=True, hard=True),
+    "slot-rewriting": Case({"kind": "slot-rewriting", "steps": 3, "heads": 2}, 3, heads=2, appends=True),
+    "slot-rewriting, question alone": Case(
+        {"kind": "slot-rewriting", "steps": 2, "heads": 3, "rewrite": False, "stop": False}, 2, heads=3, appends=True
+    ),
     "wmn": Case({"kind": "wmn"}, 4, heads=8, appends=True),
     "wmn, plain": Case(
         {"kind": "wmn", "hops": 1, "heads": 2, "time": False, "free_slots": False, "tanh": False},

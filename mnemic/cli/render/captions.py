@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from mnemic.predict import StoryAnswer
 
 SLOT_READS_LABEL = "(read of each slot)"
-UPDATE_GATE_LABEL = "(gate: used share of what was read)"
 
 
 def labels_of(answer: "StoryAnswer") -> "ReadLabels":
@@ -51,7 +50,7 @@ def build_story_rows(answer: "StoryAnswer", limit: int | None) -> list[EvidenceR
     if max(unread_weights) > MIN_VISIBLE:
         rows.append(EvidenceRow(labels_of(answer).unread, unread_weights, is_total=True))
     if answer.taken:
-        rows.append(EvidenceRow(UPDATE_GATE_LABEL, answer.taken, is_total=True, pick_colors=pick_gate_colors))
+        rows.append(EvidenceRow(labels_of(answer).gate, answer.taken, is_total=True, pick_colors=pick_gate_colors))
     if answer.slots is not None:
         reads = [weight / max(answer.slots.read) for weight in answer.slots.read]
         rows.append(EvidenceRow(SLOT_READS_LABEL, (), gates=reads, is_total=True))

@@ -36,7 +36,7 @@ class StorySource(DataSource):
 
     layout: ClassVar[Layout] = "stories"
     reads_stories: ClassVar[bool] = True
-    objectives: ClassVar[Names] = ("answer", "answer+facts", "answer+gates", "ranking")
+    objectives: ClassVar[Names] = ("answer", "answer+facts", "answer+gates", "answer+steps", "ranking")
     suggestions: ClassVar[Names] = ("evaluate {run}", 'story ask --model {run} --story FILE "Where is Mary?"')
     names: ClassVar[Mapping[int, str]] = TASKS
     tasks: Sequence[int] = ALL_TASKS
