@@ -65,7 +65,7 @@ def compute_restored_token_metrics(network: nn.Module, corpus: CorpusDataset) ->
         for batch in iterate_batches(corpus):
             masked = mask_batch(batch, TokenMasking())
             with autocast(corpus):
-                logits = network(make_inputs(batch, masked)._replace(asked=masked.inputs.answer_mask)).logits
+                logits = network(make_inputs(batch, masked)._replace(scored_positions=masked.inputs.answer_mask)).logits
             words = logits.replaced_logits.word_logits
             loss, num_targets = cross_entropy(words.float(), masked.targets)
             num_correct = (words.argmax(-1) == masked.targets).sum()

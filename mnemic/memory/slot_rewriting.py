@@ -99,22 +99,22 @@ class SlotRewritingMemory(AppendMemory):
         rows = self.dropout(torch.cat([slots, question.unsqueeze(2)], 2))  # b m r d
         sight = find_sight(mask, rows.dtype)
         penalty = self.step.distance_penalty(sight)
-        running, found = torch.ones_like(question[..., 0]), torch.zeros_like(question)
+        running, mixture = torch.ones_like(question[..., 0]), torch.zeros_like(question)
         scores, weights, shares = [], [], []
         for number in range(self.num_steps):
             rows, score, weight = self.step(rows, sight, penalty)
             output = self.norm_found(rows[:, :, -1])
             share = running * self.stop_probability(output, is_last=number == self.num_steps - 1)  # b m
-            found = found + share.unsqueeze(-1) * output
+            mixture = mixture + share.unsqueeze(-1) * output
             scores.append(score)
             weights.append(weight * running[..., None, None])
             shares.append(share)
             running = running - share
         weight, score = (torch.stack(tensors, 1).transpose(2, 3) for tensors in (weights, scores))  # b k h m s
         if self.stop is None:
-            return Reading(found, weight, score)
+            return Reading(mixture, weight, score)
         expected_steps = torch.stack([number * share for number, share in enumerate(shares, start=1)]).sum(0)
-        return Reading(found, weight, score, gates=torch.stack(shares, 1), steps=expected_steps)
+        return Reading(mixture, weight, score, gates=torch.stack(shares, 1), steps=expected_steps)
 
     def stop_probability(self, output: Tensor, *, is_last: bool) -> Tensor:
         """Compute the probability of stopping after a step, b m, from the question's vector."""
@@ -124,7 +124,7 @@ class SlotRewritingMemory(AppendMemory):
 
 
 class Sight(NamedTuple):
-    """Where rows do not look, and how far away slots are: the same for all steps."""
+    """Where rows do not look, and how far away slots are."""
 
     not_behind: Tensor  # b m 1 r s; to the question, all slots are behind
     not_ahead: Tensor  # b m 1 r s; and all of them are ahead
@@ -135,7 +135,12 @@ class Sight(NamedTuple):
 
     def of_question(self) -> "Sight":
         """Return what the question sees, the last row."""
-        return Sight(*(tensor[..., -1:, :] for tensor in self[:4]), *self[4:])
+        return self._replace(
+            not_behind=self.not_behind[..., -1:, :],
+            not_ahead=self.not_ahead[..., -1:, :],
+            not_around=self.not_around[..., -1:, :],
+            log_distance=self.log_distance[..., -1:, :],
+        )
 
 
 def find_sight(mask: Tensor, dtype: torch.dtype) -> Sight:
@@ -177,14 +182,17 @@ class RewritingStep(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def distance_penalty(self, sight: Sight) -> Tensor | None:
-        """Compute what is taken off the scores of heads that read all matches: b m h r s."""
+        """Compute how far distance lowers the scores of softmax heads, b m h r s."""
         if self.slopes is None:
             return None
-        behind, ahead = nn.functional.softplus(self.slopes)  # h 1 1
-        return torch.where(sight.not_behind, ahead, behind) * sight.log_distance
+        slope_behind, slope_ahead = nn.functional.softplus(self.slopes)  # h 1 1
+        return torch.where(sight.not_behind, slope_ahead, slope_behind) * sight.log_distance
 
     def forward(self, rows: Tensor, sight: Sight, penalty: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Rewrite rows (b m r d); return them, and the question's scores and weights (b m h s)."""
+        """Rewrite rows; return them, and the scores and weights of the question.
+
+        ``rows`` b m r d → b m r d, b m h s, b m h s.
+        """
         if not self.rewrite:
             sight, penalty = sight.of_question(), None if penalty is None else penalty[..., -1:, :]
         first = 0 if self.rewrite else -1  # row that is rewritten
@@ -204,7 +212,7 @@ class RewritingStep(nn.Module):
         return rows, scores[..., -1, :], weights[..., -1, :]
 
     def weigh_slots(self, products: Tensor, sight: Sight, penalty: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Turn products (b m h r s) into scores, masked, and weights; a row's sum is at most 1."""
+        """Turn products (b m h r s) into masked scores and weights."""
         num_nearest = self.num_behind + self.num_ahead
         logits = products[:, :, :num_nearest] + self.nearest_bias
         groups = [

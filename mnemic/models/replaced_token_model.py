@@ -27,7 +27,7 @@ class CorruptedBatch(NamedTuple):
     windows: WindowBatch  # ``answer_mask`` holds the masked positions in the flattened batch, m
     uniforms: Tensor  # m
     detects: bool = True  # False: the generator alone is run
-    asked: Tensor | None = None  # m, positions that the discriminator is asked about; None: all real tokens
+    scored_positions: Tensor | None = None  # m, that the discriminator scores; None: all real tokens
 
 
 class ReplacedTokenLogits(NamedTuple):
@@ -104,8 +104,8 @@ class ReplacedTokenModel(TextModel):
         windows = make_dummy_windows(sizes["max_length"])
         positions = torch.arange(windows.tokens.numel())
         masked = windows._replace(answer_mask=positions)
-        asked = self.respond.dummy_inputs(windows.tokens).get("answer_mask")
-        return CorruptedBatch(masked, torch.zeros(windows.tokens.numel()), asked=asked)
+        scored_positions = self.respond.dummy_inputs(windows.tokens).get("answer_mask")
+        return CorruptedBatch(masked, torch.zeros(windows.tokens.numel()), scored_positions=scored_positions)
 
     def forward(self, inputs: Any) -> TextOutput:
         """Replace the masked tokens by samples of the generator, then detect them."""
@@ -117,8 +117,8 @@ class ReplacedTokenModel(TextModel):
         tokens = replace_tokens(windows.tokens, windows.answer_mask, samples)
         states, replaced_logits = masked_logits, None
         if inputs.detects:
-            asked = windows.mask if inputs.asked is None else inputs.asked
-            output = super().forward(windows._replace(tokens=tokens, answer_mask=asked))
+            scored_positions = windows.mask if inputs.scored_positions is None else inputs.scored_positions
+            output = super().forward(windows._replace(tokens=tokens, answer_mask=scored_positions))
             states, replaced_logits = output.states, output.logits
         logits = ReplacedTokenLogits(masked_logits, samples, tokens, replaced_logits, baseline_logits)
         return TextOutput(logits, states)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from mnemic.objectives.answer import AnswerLoss
+from mnemic.objectives.answer import AnswerAndStepsLoss, AnswerLoss
 from mnemic.objectives.answers import AnswersLoss
 from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
 from mnemic.objectives.both_directions import BothDirectionsLoss
@@ -31,7 +31,6 @@ from mnemic.objectives.pretraining.replaced import ReplacedTokenLoss
 from mnemic.objectives.pretraining.restored import RestoredTokenLoss
 from mnemic.objectives.ranking import RankingLoss
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
-from mnemic.objectives.steps import AnswerAndStepsLoss
 from mnemic.objectives.text_tasks import ClassLoss, NumberLoss, SpanLoss, TagLoss
 
 OBJECTIVES: dict[str, Callable[..., Any]] = {

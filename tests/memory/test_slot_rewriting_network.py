@@ -8,8 +8,7 @@ from torch import Tensor
 
 from mnemic.models import IGNORE, MemoryNetwork, StoryInputs, build_model
 from mnemic.models.ensemble import StackedNetworks
-from mnemic.objectives.answer import AnswerLoss
-from mnemic.objectives.steps import AnswerAndStepsLoss
+from mnemic.objectives.answer import AnswerAndStepsLoss, AnswerLoss
 from mnemic.recipe import load_recipe
 from mnemic.train.phases import read_phases
 

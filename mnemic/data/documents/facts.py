@@ -27,7 +27,7 @@ LANDS = split_words(
 
 
 class Relation(NamedTuple):
-    """What is said of a ``{subject}`` and a ``{value}``, and the questions for each of them."""
+    """Statements about a ``{subject}`` and a ``{value}``, and questions for either."""
 
     make_subject: Callable[[SplitSampler], str]
     make_value: Callable[[SplitSampler], str]

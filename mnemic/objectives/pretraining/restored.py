@@ -52,8 +52,8 @@ class RestoredTokenLoss:
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         masked = mask_batch(batch, self.masking, shares=self.shares)
-        asked = find_real_tokens(batch) if self.restores_all else masked.inputs.answer_mask
-        output = network(make_inputs(batch, masked)._replace(asked=asked)).logits
+        positions = find_real_tokens(batch) if self.restores_all else masked.inputs.answer_mask
+        output = network(make_inputs(batch, masked)._replace(scored_positions=positions)).logits
         if not isinstance(output.replaced_logits, RestoredLogits):
             raise ConfigError(
                 "objective.kind 'restored' needs a network that predicts words: model.respond.kind=restored"
@@ -61,11 +61,11 @@ class RestoredTokenLoss:
         losses = {"mlm": cross_entropy(output.masked_logits.float(), masked.targets)[0]}
         if self.restores_all:
             token_losses = copied_token_losses(
-                output.replaced_logits, gather_flat(output.tokens, asked), gather_flat(batch.tokens, asked)
+                output.replaced_logits, gather_flat(output.tokens, positions), gather_flat(batch.tokens, positions)
             )
             weights = weigh_rows(batch, self.masking.rate).unsqueeze(1).expand_as(batch.tokens)
-            is_real = asked < batch.tokens.numel()
-            losses["restored"] = (token_losses * gather_flat(weights, asked) * is_real).sum()
+            is_real = positions < batch.tokens.numel()
+            losses["restored"] = (token_losses * gather_flat(weights, positions) * is_real).sum()
         else:
             losses["restored"] = cross_entropy(output.replaced_logits.word_logits.float(), masked.targets)[0]
             losses["restored"] = losses["restored"] + 0 * output.replaced_logits.copy_logits.sum()  # a gradient of 0

@@ -54,7 +54,7 @@ class ObjectiveRow:
         return name_sequences(self.format, self.words)
 
     def count_steps(self, steps: int) -> int:
-        """Count the steps of this row that have as many tokens as so many of most rows."""
+        """Count the steps that have as many tokens as ``steps`` of most rows."""
         return ceil(steps / self.batch)
 
 

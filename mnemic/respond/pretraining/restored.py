@@ -46,7 +46,7 @@ class RestoredTokenHead(Response):
         self.copy = nn.Linear(width, 1)
 
     def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> RestoredLogits:
-        """Score positions: where ``mask`` b n is True, or its indices in the flattened batch, m."""
+        """Score positions: where ``mask`` b n is True, or its indices m."""
         positions = mask if mask.dim() == 1 else mask.flatten().nonzero().squeeze(1)
         flat = states.flatten(0, 1)
         copy_logits = self.copy(flat.index_select(0, positions.clamp(max=len(flat) - 1))).squeeze(-1)
