@@ -86,7 +86,7 @@ def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
 def test_the_errors_on_a_card_are_those_on_new_stories(name: str) -> None:
     """On generated stories, since the files of the card are not available."""
     card, checkpoint = shipped.read_card(name), load(name)
-    count = 300
+    count = 150
     spec = {"kind": "generated-babi", "tasks": card["data"]["tasks"], "count": count}
     dataset = build(DATASETS, spec).dataset("test", checkpoint.tokenizer)
     assert not dataset.num_unknown

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from app_runs import Result
 from learn_runs import ADAMW, OPTIMISERS, SMALL, finish, log_of, numbers_in, read_progress, weights_in
 
 from mnemic.checkpoint.folder import load_checkpoint, weights_of
@@ -31,6 +32,17 @@ class Nothing:
 sys.meta_path.insert(0, Nothing())
 """
 MISSING = {"typer", "click", "rich", "sentencex", "matplotlib", "tensorboard", "pytest"}
+# Runs commands, one after another: importing torch takes longer than most of them.
+COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from mnemic.cli.main import main
+for line in sys.stdin:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(json.loads(line))
+    print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
+"""
 # Long enough to be killed in the middle: 2 phases of 140 steps.
 LONG = ["phases.0.train.epochs=20", "train.epochs=20", "train.validate=5", "train.save=10"]
 
@@ -49,6 +61,34 @@ def bare_machine(tmp_path: Path) -> dict[str, str]:
 def command(out: Path, sets: Sequence[str]) -> list[str]:
     options = [word for text in sets for word in ("--set", text)]
     return ["-m", "mnemic", "train", "memn2n", "--out", str(out), "--device", "cpu", *options]
+
+
+class BareCommands:
+    """A process on a bare machine that runs commands."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen([sys.executable, "-c", COMMANDS], env=env, **pipes)
+
+    def __enter__(self) -> "BareCommands":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate(timeout=60)
+
+    def run(self, *arguments: object) -> Result:
+        """Run a command; an exception would end the process."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps([str(argument) for argument in arguments]) + "\n")
+        self.process.stdin.flush()
+        return Result(*json.loads(self.process.stdout.readline()))
+
+    def run_json(self, *arguments: object) -> dict[str, Any]:
+        """Run a command that succeeds; return what it prints."""
+        result = self.run(*arguments)
+        assert result.code == 0, result.err
+        return result.json
 
 
 def kill_at(run: Path, sets: Sequence[str], phase: int, env: dict[str, str]) -> None:
@@ -131,55 +171,56 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, bare_machine: dict[st
 
 def test_the_other_commands_of_a_training_machine_work_there(tmp_path: Path, bare_machine: dict[str, str]) -> None:
     """Every command prints its result as JSON on standard output."""
-
-    def run(*arguments: object) -> dict[str, Any]:
-        command = [sys.executable, "-m", "mnemic", *map(str, arguments)]
-        process = subprocess.run(command, env=bare_machine, capture_output=True, text=True, check=False)
-        assert process.returncode == 0, process.stderr
-        return json.loads(process.stdout)
-
     sets = [word for text in SMALL for word in ("--set", text)]
     runs = [finish(load_recipe("memn2n", SMALL), tmp_path / str(seed), seed=seed, device="cpu") for seed in range(2)]
     mean = tmp_path / "mean"
-    assert run("average", *runs, "--out", mean)["out"] == str(mean)
-    assert run("evaluate", mean)["questions"] == {"1": 1000}
     source = ("--source", "training data: generated stories (Apache-2.0)")
-    card = run("ship", mean, "small", "--command", "mnemic train memn2n", *source, "--into", tmp_path / "weights")
-    assert card["name"] == "small"
-    for split in ("train", "test"):
-        files = run("data", "stories", "--task", "1", "--count", "50", "--split", split, "--out", tmp_path / "babi")
-    assert files["split"] == "test"
-    table = ("--data", tmp_path / "babi", "--tasks", "1", "--seeds", "1", "--out", tmp_path / "table")
-    rebuilt = run("table", "babi", *table, "--device", "cpu", *sets[2:4], *sets[6:])
-    assert set(rebuilt["ours"]["per_task"]) == {"1"}
+    with BareCommands(bare_machine) as commands:
+        run = commands.run_json
+        assert run("average", *runs, "--out", mean)["out"] == str(mean)
+        assert run("evaluate", mean)["questions"] == {"1": 1000}
+        card = run("ship", mean, "small", "--command", "mnemic train memn2n", *source, "--into", tmp_path / "weights")
+        assert card["name"] == "small"
+        for split in ("train", "test"):
+            files = run("data", "stories", "--task", "1", "--count", "50", "--split", split, "--out", tmp_path / "babi")
+        assert files["split"] == "test"
+        table = ("--data", tmp_path / "babi", "--tasks", "1", "--seeds", "1", "--out", tmp_path / "table")
+        rebuilt = run("table", "babi", *table, "--device", "cpu", *sets[2:4], *sets[6:])
+        assert set(rebuilt["ours"]["per_task"]) == {"1"}
+        assert len(run("recipes")["recipes"]) > 40
     # Sequences are made of sentences; sentencex splits them.
     bare = BARE.format(missing=MISSING - {"sentencex"})
     (tmp_path / "bare" / "sitecustomize.py").write_text(bare, encoding="utf-8")
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("The ant eats honey. " * 200, encoding="utf-8")
     options = ("--set", 'data.tokenizer={kind="wordpiece", vocab=60}', "--set", "data.length=16")
-    report = run(
-        "data", "sequences", "bert-pretrain", "--data", tmp_path / "texts", "--out", tmp_path / "ids", *options
-    )
+    with BareCommands(bare_machine) as commands:
+        report = commands.run_json(
+            "data", "sequences", "bert-pretrain", "--data", tmp_path / "texts", "--out", tmp_path / "ids", *options
+        )
     assert report["sequences"]["train"] > 0
-    assert len(run("recipes")["recipes"]) > 40
 
 
 def test_mistakes_on_a_bare_machine_are_one_line(bare_machine: dict[str, str]) -> None:
-    for arguments, message in (
-        ("trian", "No such command 'trian'"),
-        ("train memn2n --speed 1", "unrecognized arguments: --speed 1 (see: mnemic train --help)"),
-        ("train memn2n --seed one", "argument --seed: invalid int value: 'one'"),
-        ("train", "the following arguments are required: RECIPE"),
-        ("table babi", "the following arguments are required: --data"),
-        ("table babi --data x --size 2k", "invalid choice: '2k'"),
-        ("train memn2", "no recipe 'memn2'"),
-    ):
-        command = [sys.executable, "-m", "mnemic", *arguments.split()]
-        process = subprocess.run(command, env=bare_machine, capture_output=True, text=True, check=False)
-        assert (process.returncode, process.stdout, process.stderr.count("\n")) == (2, "", 1), process.stderr
-        assert process.stderr.startswith("error: ")
-        assert message in process.stderr
+    mistakes = {
+        "trian": "No such command 'trian'",
+        "train memn2n --speed 1": "unrecognized arguments: --speed 1 (see: mnemic train --help)",
+        "train memn2n --seed one": "argument --seed: invalid int value: 'one'",
+        "train": "the following arguments are required: RECIPE",
+        "table babi": "the following arguments are required: --data",
+        "table babi --data x --size 2k": "invalid choice: '2k'",
+        "train memn2": "no recipe 'memn2'",
+    }
+    with BareCommands(bare_machine) as commands:
+        results = {arguments: commands.run(*arguments.split()) for arguments in mistakes}
+    first = [sys.executable, "-m", "mnemic", next(iter(mistakes))]  # a program of its own says the same
+    done = subprocess.run(first, env=bare_machine, capture_output=True, text=True, check=False)
+    assert Result(done.returncode, done.stdout, done.stderr) == results["trian"]
+    for arguments, message in mistakes.items():
+        code, out, err = results[arguments]
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert err.startswith("error: ")
+        assert message in err
 
 
 # What training prints --------------------------------------------------------------------------
