@@ -24,8 +24,9 @@ def test_methods_follow_from_the_source(kind: str) -> None:
     expected = {"memory": {"ask_story"}, "carried memory": {"remember", "ask", "load_state"}}
     expected["picture"] = {"align", "caption", "detect"}
     text_methods = {"classify", "rate", "tag", "answer", "rerank", "complete", "perplexity", "generate", "embed"}
+    text_methods |= {"select_task"}
     assert set(response.methods) <= expected.get(response.source, text_methods)
-    assert response.methods or response.replaces or kind in ("masked", "multi-task")  # which only train encoders
+    assert response.methods or response.replaces or kind == "masked"  # which only trains encoders
 
 
 @pytest.mark.parametrize("kind", select_kinds(RESPONSES, source="text"))

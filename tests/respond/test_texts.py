@@ -19,6 +19,7 @@ from mnemic.recipe import ConfigError, select_kinds
 from mnemic.respond import RESPONSES
 from mnemic.respond.classes import ClassHead
 from mnemic.respond.merge_windows import average_windows, find_best_spans, select_best_span
+from mnemic.respond.pretraining.restored import RestoredLogits
 
 ENCODE: dict[str, Any] = {"kind": "transformer", "embeddings": {"kind": "sum", "segments": 2}}
 PER_TOKEN = ("both-directions", "next-token", "replaced", "tags")
@@ -53,6 +54,8 @@ def make_inputs(kind: str, padding: int = 0, count: int = 3) -> WindowBatch:
 
 def compute_logits(network: TextModel, inputs: WindowBatch) -> Tensor:
     logits = network(inputs).logits
+    if isinstance(logits, RestoredLogits):
+        return torch.cat([logits.word_logits, logits.copy_logits.unsqueeze(-1)], -1)
     return logits if isinstance(logits, Tensor) else logits.masked_logits
 
 
