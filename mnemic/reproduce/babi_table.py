@@ -90,9 +90,15 @@ class BabiTable:
         return entry
 
     def selection_split(self) -> str:
-        """Return the split whose error selects the best run, as in the network's papers."""
+        """Return the split whose error selects the best run, as in the network's papers.
+
+        A network that is in no paper selects its best run as its recipe selects its weights.
+        """
         published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
-        entries = (self.load_published(), *published.get(self.network, {}).values())
+        if self.network not in published:
+            keeps_best = self.build_recipes()[0].get("train", {}).get("keep") == "best"
+            return "validation" if keeps_best else "train"
+        entries = (self.load_published(), *published[self.network].values())
         return next((entry["selection"] for entry in entries if "selection" in entry), "train")
 
     def hash_recipes(self) -> list[str]:
