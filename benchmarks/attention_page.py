@@ -64,9 +64,10 @@ def format_cost_tables(table: Mapping[str, Any]) -> Iterator[str]:
         cost = table["settings"]["cost"]
         memory = "kept for the backward pass" if device == "cpu" else "at the peak"
         yield ""
+        layers = "1 layer" if cost["depth"] == 1 else f"{cost['depth']} layers"
         yield (
-            f"{DEVICES[device]}: a training pass over one text, {cost['depth']} layers of width "
-            f"{cost['width']}; MiB {memory}."
+            f"{DEVICES[device]}: a training pass over one text, {layers} of width {cost['width']}; MiB {memory}, "
+            f"in the last column of {cost['depth_length']:,} tokens."
         )
         yield ""
         yield from format_markdown(*format_costs(table, device))
@@ -76,8 +77,8 @@ def format_source(table: Mapping[str, Any]) -> Iterator[str]:
     """Format the command, the sizes and the hardware of the table."""
     settings = table["settings"]
     yield (
-        f"Width {settings['width']}, {settings['depth']} layers, {settings['heads']} heads. {table['hardware']}, "
-        f"{table['seconds'] / 60:.0f} minutes of training:"
+        f"Trained networks have width {settings['width']}, {settings['depth']} layers and {settings['heads']} heads. "
+        f"{table['hardware']}, {table['seconds'] / 60:.0f} minutes of training:"
     )
     yield ""
     yield f"```text\n{table['command']}\n```"

@@ -97,12 +97,12 @@ class SlotRewritingMemory(AppendMemory):
             tensor.unsqueeze(1).expand(*question.shape[:2], *tensor.shape[1:]) for tensor in (slots, state.mask)
         )
         rows = self.dropout(torch.cat([slots, question.unsqueeze(2)], 2))  # b m r d
-        sight = find_sight(mask, rows.dtype)
-        penalty = self.step.distance_penalty(sight)
+        geometry = build_slot_geometry(mask, rows.dtype)
+        penalty = self.step.distance_penalty(geometry)
         running, mixture = torch.ones_like(question[..., 0]), torch.zeros_like(question)
         scores, weights, shares = [], [], []
         for number in range(self.num_steps):
-            rows, score, weight = self.step(rows, sight, penalty)
+            rows, score, weight = self.step(rows, geometry, penalty)
             output = self.norm_found(rows[:, :, -1])
             share = running * self.stop_probability(output, is_last=number == self.num_steps - 1)  # b m
             mixture = mixture + share.unsqueeze(-1) * output
@@ -123,8 +123,8 @@ class SlotRewritingMemory(AppendMemory):
         return self.stop(output).squeeze(-1).sigmoid()
 
 
-class Sight(NamedTuple):
-    """Where rows do not look, and how far away slots are."""
+class SlotGeometry(NamedTuple):
+    """Which slots are hidden from rows, and how far away slots are."""
 
     not_behind: Tensor  # b m 1 r s; to the question, all slots are behind
     not_ahead: Tensor  # b m 1 r s; and all of them are ahead
@@ -133,7 +133,7 @@ class Sight(NamedTuple):
     nearer_behind: Tensor  # s s, 1 where the first slot is nearer than the second to a row after both
     nearer_ahead: Tensor  # s s, likewise to a row before both
 
-    def of_question(self) -> "Sight":
+    def of_question(self) -> "SlotGeometry":
         """Return what the question sees, the last row."""
         return self._replace(
             not_behind=self.not_behind[..., -1:, :],
@@ -143,7 +143,7 @@ class Sight(NamedTuple):
         )
 
 
-def find_sight(mask: Tensor, dtype: torch.dtype) -> Sight:
+def build_slot_geometry(mask: Tensor, dtype: torch.dtype) -> SlotGeometry:
     """Find what rows see of slots, from the mask of the slots (b m s)."""
     num_slots = mask.shape[-1]
     slots = torch.arange(num_slots, device=mask.device)
@@ -152,7 +152,7 @@ def find_sight(mask: Tensor, dtype: torch.dtype) -> Sight:
     free = ~mask[:, :, None, None]  # b m 1 1 s
     positions = nn.functional.pad(mask.long().cumsum(-1), (1, 0))[:, :, None]  # b m 1 r, filled slots before
     distance = (positions.unsqueeze(-1) - positions[..., :-1].unsqueeze(-2)).abs()
-    return Sight(
+    return SlotGeometry(
         free | ~is_behind,
         free | ~is_ahead,
         free | ~(is_behind | is_ahead),
@@ -181,25 +181,25 @@ class RewritingStep(nn.Module):
         self.narrow = nn.Linear(FEED_FACTOR * width, width)
         self.dropout = nn.Dropout(dropout)
 
-    def distance_penalty(self, sight: Sight) -> Tensor | None:
+    def distance_penalty(self, geometry: SlotGeometry) -> Tensor | None:
         """Compute how far distance lowers the scores of softmax heads, b m h r s."""
         if self.slopes is None:
             return None
         slope_behind, slope_ahead = nn.functional.softplus(self.slopes)  # h 1 1
-        return torch.where(sight.not_behind, slope_ahead, slope_behind) * sight.log_distance
+        return torch.where(geometry.not_behind, slope_ahead, slope_behind) * geometry.log_distance
 
-    def forward(self, rows: Tensor, sight: Sight, penalty: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, rows: Tensor, geometry: SlotGeometry, penalty: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Rewrite rows; return them, and the scores and weights of the question.
 
         ``rows`` b m r d → b m r d, b m h s, b m h s.
         """
         if not self.rewrite:
-            sight, penalty = sight.of_question(), None if penalty is None else penalty[..., -1:, :]
+            geometry, penalty = geometry.of_question(), None if penalty is None else penalty[..., -1:, :]
         first = 0 if self.rewrite else -1  # row that is rewritten
         projections = self.project(self.norm_read(rows)).unflatten(-1, (3, self.heads, -1))  # b m r 3 h c
         queries, keys, values = projections.permute(3, 0, 1, 4, 2, 5).unbind()  # b m h r c
         products = (queries[..., first:, :] @ keys.mT).to(rows.dtype) / sqrt(queries.shape[-1])  # b m h r r
-        scores, weights = self.weigh_slots(products[..., :-1], sight, penalty)
+        scores, weights = self.weigh_slots(products[..., :-1], geometry, penalty)
         mixed = weights.to(values.dtype) @ values[..., :-1, :]
         if self.question_bias is not None:
             matches = (products[..., :-1, -1] + self.question_bias).sigmoid()  # b m h s
@@ -211,16 +211,16 @@ class RewritingStep(nn.Module):
         rows = rewritten if self.rewrite else torch.cat([rows[:, :, :-1], rewritten], 2)
         return rows, scores[..., -1, :], weights[..., -1, :]
 
-    def weigh_slots(self, products: Tensor, sight: Sight, penalty: Tensor | None) -> tuple[Tensor, Tensor]:
+    def weigh_slots(self, products: Tensor, geometry: SlotGeometry, penalty: Tensor | None) -> tuple[Tensor, Tensor]:
         """Turn products (b m h r s) into masked scores and weights."""
         num_nearest = self.num_behind + self.num_ahead
         logits = products[:, :, :num_nearest] + self.nearest_bias
         groups = [
-            weigh_nearest(logits[:, :, : self.num_behind], sight.not_behind, sight.nearer_behind),
-            weigh_nearest(logits[:, :, self.num_behind :], sight.not_ahead, sight.nearer_ahead),
+            weigh_nearest(logits[:, :, : self.num_behind], geometry.not_behind, geometry.nearer_behind),
+            weigh_nearest(logits[:, :, self.num_behind :], geometry.not_ahead, geometry.nearer_ahead),
         ]
         if penalty is not None:
-            score = (products[:, :, num_nearest:] - penalty).masked_fill(sight.not_around, MASKED_SCORE)
+            score = (products[:, :, num_nearest:] - penalty).masked_fill(geometry.not_around, MASKED_SCORE)
             with_nothing = nn.functional.pad(score, (0, 1))  # whose score is 0
             groups.append((score, with_nothing.softmax(-1)[..., :-1]))
         scores, weights = (torch.cat(tensors, 2) for tensors in zip(*groups))

@@ -33,7 +33,7 @@ def make_table() -> dict[str, Any]:
         "cells": {"imdb": {"reason": "not causal"}},
         "cost": {"cpu": {"reason": "as full"}},
     }
-    settings = {"width": 8, "depth": 1, "heads": 2, "cost": {"width": 4, "depth": 1}}
+    settings = {"width": 8, "depth": 1, "heads": 2, "cost": {"width": 4, "depth": 1, "depth_length": 2048}}
     return {
         "columns": {"imdb": column}, "rows": [full, other], "settings": settings, "command": "mnemic table attention",
         "hardware": "CPU", "seconds": 90.0,

@@ -13,7 +13,7 @@ from torch.func import vmap
 from torch.overrides import TorchFunctionMode
 
 from mnemic.memory import Reading
-from mnemic.memory.slot_rewriting import RewritingStep, SlotRewritingMemory, find_sight
+from mnemic.memory.slot_rewriting import RewritingStep, SlotRewritingMemory, build_slot_geometry
 from mnemic.recipe import ConfigError
 
 D, SLOTS = 6, 5
@@ -203,10 +203,10 @@ def test_slots_are_rewritten_by_each_other_unless_that_is_off() -> None:
     mask = torch.ones(1, 1, 2, dtype=torch.bool)
     for rewrite in (True, False):
         step = make_memory(rewrite=rewrite, heads=2).step
-        sight = find_sight(mask, torch.float64)
+        geometry = build_slot_geometry(mask, torch.float64)
         rows, changed = torch.randn(2, 1, 1, 3, D).double()
         changed[:, :, 1:] = rows[:, :, 1:]
-        rewritten, other = (step(states, sight, step.distance_penalty(sight))[0] for states in (rows, changed))
+        rewritten, other = (step(states, geometry, step.distance_penalty(geometry))[0] for states in (rows, changed))
         assert torch.equal(other[:, :, 1], rewritten[:, :, 1]) == (not rewrite)
         assert torch.equal(rewritten[:, :, 1], rows[:, :, 1]) == (not rewrite)
         assert not torch.equal(other[:, :, 2], rewritten[:, :, 2])
@@ -217,9 +217,9 @@ def test_slots_are_rewritten_by_each_other_unless_that_is_off() -> None:
 
 def weigh(step: RewritingStep, products: Tensor) -> Tensor:
     """Compute the weights (h r s) of products (h r s), with all slots filled."""
-    sight = find_sight(torch.ones(1, 1, products.shape[-1], dtype=torch.bool), products.dtype)
+    geometry = build_slot_geometry(torch.ones(1, 1, products.shape[-1], dtype=torch.bool), products.dtype)
     with torch.no_grad():
-        return step.weigh_slots(products[None, None], sight, step.distance_penalty(sight))[1][0, 0]
+        return step.weigh_slots(products[None, None], geometry, step.distance_penalty(geometry))[1][0, 0]
 
 
 def test_of_equal_slots_the_latest_or_the_earliest_is_read() -> None:
@@ -260,7 +260,9 @@ def test_free_slots_between_sentences_are_no_distance() -> None:
     mask = torch.tensor([[[True, False, False, True, True]]])
     filled = mask[0, 0].nonzero().flatten()
     rows = torch.cat([filled, torch.tensor([5])])
-    sparse, dense = (find_sight(slots, torch.float64) for slots in (mask, torch.ones(1, 1, 3, dtype=torch.bool)))
+    sparse, dense = (
+        build_slot_geometry(slots, torch.float64) for slots in (mask, torch.ones(1, 1, 3, dtype=torch.bool))
+    )
     for with_gaps, without in zip(sparse[:4], dense[:4]):
         torch.testing.assert_close(with_gaps[..., rows, :][..., filled], without)
     assert sparse.not_behind[..., ~mask[0, 0]].all()

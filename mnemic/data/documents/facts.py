@@ -194,8 +194,8 @@ def write_facts(sampler: SplitSampler, writer: DocumentWriter) -> list[Generated
     """
     relation, other_relation = sampler.generator.sample(RELATIONS, 2)
     num_statements = sampler.generator.randint(1, MAX_STATEMENTS)
-    missing_subject, *subjects = draw_different(sampler, relation.make_subject, num_statements + 1)
-    missing_value, *values = draw_different(sampler, relation.make_value, num_statements + 1)
+    missing_subject, *subjects = draw_distinct_names(sampler, relation.make_subject, num_statements + 1)
+    missing_value, *values = draw_distinct_names(sampler, relation.make_value, num_statements + 1)
     spans = write_statements(sampler, writer, relation, subjects, values)
     number = sampler.generator.randrange(num_statements)
     subject, value = subjects[number], values[number]
@@ -226,8 +226,8 @@ def write_statements(
     return writer.add_line(" ".join(statements), **names)
 
 
-def draw_different(sampler: SplitSampler, make: Callable[[SplitSampler], str], count: int) -> list[str]:
-    """Draw different names."""
+def draw_distinct_names(sampler: SplitSampler, make: Callable[[SplitSampler], str], count: int) -> list[str]:
+    """Draw ``count`` distinct names."""
     names: dict[str, None] = {}
     while len(names) < count:
         names[make(sampler)] = None
